@@ -1,0 +1,341 @@
+//! What a step changed: the two states, and where to look for the differences.
+
+use std::collections::BTreeSet;
+use std::fmt;
+
+use crate::key::Key;
+use crate::output::destination::{Slot, Translated};
+use crate::output::discovered::Discovered;
+use crate::output::{Output, OutputKey, OutputKind};
+use crate::record::Subsets;
+use crate::state::State;
+
+/// What a step changed.
+#[derive(Clone, Debug, Default)]
+pub struct Delta {
+    /// The state before.
+    pub(crate) before: State,
+    /// The state after.
+    pub(crate) after: State,
+    /// Destinations whose record or subsets may differ.
+    pub(crate) destinations: BTreeSet<Key>,
+    /// Meshes whose outputs may differ.
+    pub(crate) meshes: BTreeSet<Key>,
+    /// What was found, where that may differ.
+    pub(crate) found: BTreeSet<(OutputKind, Key)>,
+    /// Objects whose status may differ.
+    pub(crate) statuses: BTreeSet<StatusKey>,
+}
+
+/// An object that has a status.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct StatusKey {
+    /// Its kind.
+    pub kind: StatusKind,
+    /// Its name.
+    pub key: Key,
+}
+
+/// Kinds whose status is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[expect(missing_docs, reason = "each is the kind of its name")]
+pub enum StatusKind {
+    AccessPolicy,
+    Destination,
+    Mesh,
+    Settings,
+    TrafficPolicy,
+    VirtualMesh,
+    Workload,
+}
+
+/// One output that differs.
+#[derive(Clone, Debug, PartialEq)]
+pub enum OutputChange {
+    /// It is new, or looks different.
+    Upsert(Box<Output>),
+    /// It is gone.
+    Delete(OutputKey),
+}
+
+/// How many outputs differ, and how.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Effect {
+    /// New ones.
+    pub added: usize,
+    /// Those that look different.
+    pub changed: usize,
+    /// Those that are gone.
+    pub removed: usize,
+}
+
+impl StatusKind {
+    /// Every kind, in the order of its name.
+    pub const ALL: [Self; 7] = [
+        Self::AccessPolicy,
+        Self::Destination,
+        Self::Mesh,
+        Self::Settings,
+        Self::TrafficPolicy,
+        Self::VirtualMesh,
+        Self::Workload,
+    ];
+
+    /// The kind's name in the API.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::AccessPolicy => "AccessPolicy",
+            Self::Destination => "Destination",
+            Self::Mesh => "Mesh",
+            Self::Settings => "Settings",
+            Self::TrafficPolicy => "TrafficPolicy",
+            Self::VirtualMesh => "VirtualMesh",
+            Self::Workload => "Workload",
+        }
+    }
+}
+
+impl fmt::Display for StatusKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+impl Delta {
+    /// Objects whose status may differ.
+    pub fn statuses(&self) -> impl Iterator<Item = &StatusKey> {
+        self.statuses.iter()
+    }
+
+    /// Destinations whose outputs may differ.
+    pub fn destinations(&self) -> impl Iterator<Item = &Key> {
+        self.destinations.iter()
+    }
+
+    /// Every output that differs, rendered.
+    pub fn outputs(&self) -> impl Iterator<Item = OutputChange> {
+        let owner = &self.after.options.namespace;
+        let destinations = self.destinations.iter().flat_map(move |key| {
+            let (before, after) = self.translated(key);
+            changes(before, after, |change| match change {
+                Changed::Added(translated, slot) | Changed::Differs(translated, slot) => translated
+                    .render(slot, owner)
+                    .map(|output| OutputChange::Upsert(Box::new(output))),
+                Changed::Removed(key) => Some(OutputChange::Delete(key)),
+            })
+        });
+        let meshes = self.meshes.iter().flat_map(move |key| {
+            let render = |state: &State| {
+                state
+                    .graph
+                    .mesh_outputs
+                    .get(key)
+                    .map(|mesh| mesh.render(owner))
+                    .unwrap_or_default()
+            };
+            whole(render(&self.before), render(&self.after))
+        });
+        let found = self.found.iter().flat_map(move |(kind, key)| {
+            let render = |state: &State| {
+                state
+                    .found(*kind, key)
+                    .map(|found| found.render(owner))
+                    .into_iter()
+                    .collect()
+            };
+            whole(render(&self.before), render(&self.after))
+        });
+        destinations.chain(meshes).chain(found)
+    }
+
+    /// How many outputs differ on each cluster of the fleet, without rendering any of a
+    /// destination. What is found is not counted.
+    pub fn effect(&self) -> Effect {
+        let mut effect = Effect::default();
+        for key in &self.destinations {
+            let (before, after) = self.translated(key);
+            changes(before, after, |change| -> Option<()> {
+                match change {
+                    Changed::Added(..) => effect.added += 1,
+                    Changed::Differs(..) => effect.changed += 1,
+                    Changed::Removed(_) => effect.removed += 1,
+                }
+                None
+            });
+        }
+        for key in &self.meshes {
+            let owner = &self.after.options.namespace;
+            let render = |state: &State| {
+                state
+                    .graph
+                    .mesh_outputs
+                    .get(key)
+                    .map(|mesh| mesh.render(owner))
+                    .unwrap_or_default()
+            };
+            let before = render(&self.before);
+            for change in whole(before.clone(), render(&self.after)) {
+                match change {
+                    OutputChange::Upsert(output) => {
+                        if before.iter().any(|before| before.key == output.key) {
+                            effect.changed += 1;
+                        } else {
+                            effect.added += 1;
+                        }
+                    }
+                    OutputChange::Delete(_) => effect.removed += 1,
+                }
+            }
+        }
+        effect
+    }
+
+    fn translated(&self, key: &Key) -> (Option<Translated<'_>>, Option<Translated<'_>>) {
+        (self.before.translated(key), self.after.translated(key))
+    }
+}
+
+impl State {
+    /// A destination's record with its subsets.
+    pub(crate) fn translated(&self, key: &Key) -> Option<Translated<'_>> {
+        static NONE: Subsets = Subsets::none();
+        Some(Translated {
+            record: self.graph.records.get(key)?,
+            subsets: self.graph.subsets.get(key).map_or(&NONE, AsRef::as_ref),
+        })
+    }
+
+    /// What was found under a name.
+    pub(crate) fn found(&self, kind: OutputKind, key: &Key) -> Option<Discovered> {
+        match kind {
+            OutputKind::Mesh => self.graph.meshes.found(key).cloned().map(Discovered::Mesh),
+            OutputKind::Workload => self
+                .graph
+                .workloads
+                .found(key)
+                .cloned()
+                .map(Discovered::Workload),
+            OutputKind::Destination => self
+                .graph
+                .destinations
+                .found(key)
+                .cloned()
+                .map(Discovered::Destination),
+            OutputKind::Istio(_)
+            | OutputKind::IssuedCertificate
+            | OutputKind::PodBounceDirective => None,
+        }
+    }
+
+    /// Every object that is to stand in some cluster, what was found included, rendered one by
+    /// one. The order is not that of their keys.
+    pub fn outputs(&self) -> impl Iterator<Item = Output> {
+        let owner = &self.options.namespace;
+        let destinations = self.graph.records.keys().flat_map(move |key| {
+            let translated = self.translated(key);
+            translated.into_iter().flat_map(move |translated| {
+                translated
+                    .slots()
+                    .into_iter()
+                    .filter_map(move |slot| translated.render(slot, owner))
+            })
+        });
+        let meshes = self
+            .graph
+            .mesh_outputs
+            .values()
+            .flat_map(|mesh| mesh.render(owner));
+        let found = self
+            .graph
+            .meshes
+            .all_found()
+            .cloned()
+            .map(Discovered::Mesh)
+            .chain(
+                self.graph
+                    .workloads
+                    .all_found()
+                    .cloned()
+                    .map(Discovered::Workload),
+            )
+            .chain(
+                self.graph
+                    .destinations
+                    .all_found()
+                    .cloned()
+                    .map(Discovered::Destination),
+            )
+            .map(|found| found.render(owner));
+        destinations.chain(meshes).chain(found)
+    }
+}
+
+/// How one object of a destination differs.
+enum Changed<'a> {
+    Added(Translated<'a>, Slot<'a>),
+    Differs(Translated<'a>, Slot<'a>),
+    Removed(OutputKey),
+}
+
+/// Compares what a destination had with what it has, object by object.
+fn changes<'a, T>(
+    before: Option<Translated<'a>>,
+    after: Option<Translated<'a>>,
+    mut each: impl FnMut(Changed<'a>) -> Option<T>,
+) -> Vec<T> {
+    let mut result = Vec::new();
+    let slots =
+        |translated: Option<Translated<'a>>| translated.map(Translated::slots).unwrap_or_default();
+    let is_placed_alike = before
+        .zip(after)
+        .is_some_and(|(before, after)| before.is_placed_like(after));
+    let mut old: Vec<Option<Slot<'a>>> = slots(before).into_iter().map(Some).collect();
+    for (position, slot) in slots(after).into_iter().enumerate() {
+        let Some(after) = after else { break };
+        let is_twin = |old: &Option<Slot<'a>>| match (old, before) {
+            (Some(old), Some(before)) if is_placed_alike => before.key_is_shared(*old, slot),
+            (Some(old), Some(before)) => before.key(*old) == after.key(slot),
+            _ => false,
+        };
+        // Both lists have the same order, so the twin is nearly always right here.
+        let twin = match old.get(position).is_some_and(is_twin) {
+            true => Some(position),
+            false => old.iter().position(is_twin),
+        };
+        match (twin, before) {
+            (Some(twin), Some(before)) => {
+                old[twin] = None;
+                if !before.same(after, slot) {
+                    result.extend(each(Changed::Differs(after, slot)));
+                }
+            }
+            _ => result.extend(each(Changed::Added(after, slot))),
+        }
+    }
+    if let Some(before) = before {
+        for key in old
+            .into_iter()
+            .flatten()
+            .filter_map(|slot| before.key(slot))
+        {
+            result.extend(each(Changed::Removed(key)));
+        }
+    }
+    result
+}
+
+/// Compares lists of rendered outputs.
+fn whole(before: Vec<Output>, after: Vec<Output>) -> Vec<OutputChange> {
+    let mut changes: Vec<_> = before
+        .iter()
+        .filter(|old| !after.iter().any(|new| new.key == old.key))
+        .map(|old| OutputChange::Delete(old.key.clone()))
+        .collect();
+    changes.extend(
+        after
+            .into_iter()
+            .filter(|new| !before.contains(new))
+            .map(|new| OutputChange::Upsert(Box::new(new))),
+    );
+    changes
+}

@@ -1,0 +1,218 @@
+//! Destinations: Services with something of a mesh behind them.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use super::address;
+use super::mesh::ControlPlanes;
+use crate::graph::Reader;
+use crate::key::Key;
+use crate::layer::Source;
+use crate::model::destination::{Endpoint, EndpointPort, EndpointSubset, KubeService, Port};
+use crate::model::kubernetes::{Service, endpoints};
+use crate::model::{Destination, Labels, Workload};
+use crate::naming;
+
+/// Labels that tell pods of one workload apart, and no workloads.
+const PER_POD: [&str; 2] = ["pod-template-hash", "service.istio.io/canonical-revision"];
+
+/// The destination that a Service is.
+pub(crate) fn discover(reader: &Reader<'_>, service: &Service) -> Option<Destination> {
+    let key = &service.key;
+    let workloads: Vec<(&Source, &Arc<Workload>)> = if service.selector.is_empty() {
+        Vec::new()
+    } else {
+        reader
+            .workloads_beside(key)
+            .filter(|(_, workload)| {
+                workload
+                    .controller
+                    .as_ref()
+                    .is_some_and(|workload| workload.pod_labels.contain(&service.selector))
+            })
+            .collect()
+    };
+    let mesh = workloads
+        .first()
+        .and_then(|(_, workload)| workload.mesh.clone())
+        .or_else(|| {
+            let planes = ControlPlanes::of(reader, key.cluster());
+            let mesh = planes.istio(None).or(planes.osm());
+            mesh.filter(|_| service.is_enabled)
+                .map(|mesh| mesh.key.clone())
+        })?;
+    let pods = || {
+        let owned = workloads
+            .iter()
+            .flat_map(|(source, _)| reader.pods_of(source));
+        let mut pods: Vec<_> = owned
+            .filter(|pod| pod.labels.contain(&service.selector))
+            .collect();
+        pods.sort_unstable_by(|left, right| left.key.cmp(&right.key));
+        pods
+    };
+    let endpoints = endpoints(reader, service, &workloads);
+    Some(Destination {
+        key: Key::local(
+            &naming::discovered(key.name(), key.namespace(), key.cluster()),
+            reader.namespace(),
+        ),
+        generation: 0,
+        annotations: service.annotations.clone(),
+        mesh: Some(mesh),
+        discovered_in: key.cluster().into(),
+        service: Some(KubeService {
+            reference: key.clone(),
+            selector: service.selector.clone(),
+            labels: service.labels.clone(),
+            ports: service.ports.iter().map(Port::from).collect(),
+            subsets: subsets(
+                workloads
+                    .iter()
+                    .filter_map(|(_, workload)| Some(&workload.controller.as_ref()?.pod_labels)),
+            ),
+            region: region(reader, service),
+            endpoints,
+            external_addresses: address::external(reader, service, pods().into_iter()),
+            service_type: service.service_type,
+        }),
+    })
+}
+
+impl From<&crate::model::kubernetes::service::Port> for Port {
+    fn from(port: &crate::model::kubernetes::service::Port) -> Self {
+        Self {
+            port: u32::try_from(port.port).unwrap_or_default(),
+            name: port.name.clone(),
+            protocol: port.protocol.clone(),
+            app_protocol: port.app_protocol.clone(),
+            target: port.target.clone(),
+            node_port: u32::try_from(port.node_port).unwrap_or_default(),
+        }
+    }
+}
+
+/// Label keys with at least two values among the workloads, each with its values in order.
+fn subsets<'a>(workloads: impl Iterator<Item = &'a Labels>) -> Box<[(String, Box<[String]>)]> {
+    let mut values: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
+    for (key, value) in workloads.flat_map(Labels::iter) {
+        values.entry(key).or_default().insert(value);
+    }
+    values
+        .into_iter()
+        .filter(|(key, values)| values.len() > 1 && !PER_POD.contains(key))
+        .map(|(key, values)| {
+            (
+                key.to_owned(),
+                values.into_iter().map(str::to_owned).collect(),
+            )
+        })
+        .collect()
+}
+
+/// The region of the first endpoint whose node says one.
+fn region(reader: &Reader<'_>, service: &Service) -> String {
+    reader
+        .slices_of(&service.key)
+        .flat_map(|slice| &slice.subsets)
+        .flat_map(|subset| &subset.endpoints)
+        .filter_map(|endpoint| reader.node(endpoint.node.as_deref()?, service.key.cluster()))
+        .map(|node| node.region.as_str())
+        .find(|region| !region.is_empty())
+        .unwrap_or_default()
+        .to_owned()
+}
+
+/// Ready endpoints. Slices with the same ports are one subset, and an address that two slices
+/// list, as they do while it moves from one to the other, is there once.
+fn endpoints(
+    reader: &Reader<'_>,
+    service: &Service,
+    workloads: &[(&Source, &Arc<Workload>)],
+) -> Arc<[EndpointSubset]> {
+    let mut subsets: Vec<(Vec<EndpointPort>, Vec<Endpoint>)> = Vec::new();
+    for subset in reader
+        .slices_of(&service.key)
+        .flat_map(|slice| &slice.subsets)
+    {
+        let ports: Vec<_> = subset.ports.iter().map(EndpointPort::from).collect();
+        let at = subsets
+            .iter()
+            .position(|(known, _)| *known == ports)
+            .unwrap_or_else(|| {
+                subsets.push((ports, Vec::new()));
+                subsets.len() - 1
+            });
+        subsets[at].1.extend(
+            subset
+                .endpoints
+                .iter()
+                .map(|it| endpoint(reader, service, workloads, it)),
+        );
+    }
+    subsets
+        .into_iter()
+        .map(|(ports, mut endpoints)| {
+            endpoints.sort_by(|left, right| left.address.cmp(&right.address));
+            endpoints.dedup_by(|left, right| left.address == right.address);
+            EndpointSubset {
+                endpoints: endpoints.into(),
+                ports: ports.into(),
+            }
+        })
+        .collect()
+}
+
+fn endpoint(
+    reader: &Reader<'_>,
+    service: &Service,
+    workloads: &[(&Source, &Arc<Workload>)],
+    endpoint: &endpoints::Endpoint,
+) -> Endpoint {
+    let key = &service.key;
+    let labels = endpoint.pod.as_deref().and_then(|pod| {
+        match reader.pod(&Key::new(pod, key.namespace(), key.cluster())) {
+            Some(known) => reader.workload_labels(known),
+            // Named here before it is listed, or in a directory without pods.
+            None => named_after(pod, workloads),
+        }
+    });
+    let node = endpoint
+        .node
+        .as_deref()
+        .and_then(|node| reader.node(node, key.cluster()));
+    let zone = node.map(|node| node.zone.as_str()).unwrap_or_default();
+    let sub_zone = node.map(|node| node.sub_zone.as_str()).unwrap_or_default();
+    Endpoint {
+        address: endpoint.address.clone(),
+        labels: labels.unwrap_or_default(),
+        zone: zone.into(),
+        sub_zone: if zone.is_empty() { "" } else { sub_zone }.into(),
+    }
+}
+
+/// Labels of the workload that a pod is named after: the one with the longest name that fits.
+fn named_after(pod: &str, workloads: &[(&Source, &Arc<Workload>)]) -> Option<Labels> {
+    workloads
+        .iter()
+        .filter_map(|(source, workload)| {
+            let name = source.key.name();
+            let is_prefix = pod
+                .strip_prefix(name)
+                .is_some_and(|rest| rest.starts_with('-'));
+            is_prefix.then_some((name.len(), workload.controller.as_ref()?))
+        })
+        .max_by_key(|(length, _)| *length)
+        .map(|(_, workload)| workload.pod_labels.clone())
+}
+
+impl From<&endpoints::Port> for EndpointPort {
+    fn from(port: &endpoints::Port) -> Self {
+        Self {
+            port: u32::try_from(port.port).unwrap_or_default(),
+            name: port.name.clone(),
+            protocol: port.protocol.clone(),
+            app_protocol: port.app_protocol.clone(),
+        }
+    }
+}

@@ -1,0 +1,263 @@
+//! East-west ingress gateways: what other clusters come in through.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use ferromesh_crds::meta::DEFAULT_GATEWAY_PORT_NAME;
+
+use super::Inputs;
+use crate::diagnose::{Code, Finding};
+use crate::index::{DestinationIndex, default_gateway_of};
+use crate::key::Key;
+use crate::model::destination::{KubeService, ServiceType, TargetPort};
+use crate::model::labels::Labels;
+use crate::model::selector::Destinations;
+use crate::model::{Destination, Mesh, VirtualMesh};
+
+/// A service that lets other clusters in.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AppliedGateway {
+    /// The destination.
+    pub destination: Key,
+    /// Name of its Service.
+    pub service: Arc<str>,
+    /// Labels of its pods.
+    pub pod_labels: Labels,
+    /// Where other clusters reach it.
+    pub addresses: Box<[Arc<str>]>,
+    /// The port at those addresses.
+    pub port: u32,
+    /// The port on its pods.
+    pub container_port: u32,
+}
+
+/// The gateways of one mesh, and what is wrong with others that were to be.
+#[derive(Default)]
+pub(super) struct Selected {
+    pub(super) gateways: Vec<AppliedGateway>,
+    pub(super) errors: Vec<Finding>,
+}
+
+/// Chooses the gateways of a mesh: those that the virtual mesh selects there, else those that the
+/// mesh lists, else Istio's own.
+pub(super) fn select(
+    inputs: &Inputs<'_>,
+    mesh: &Mesh,
+    virtual_mesh: &VirtualMesh,
+    size: usize,
+) -> Selected {
+    let mut selected = Selected::default();
+    for (destination, port_name) in chosen(inputs, mesh, virtual_mesh).into_values() {
+        match AppliedGateway::new(destination, port_name) {
+            Ok(gateway) => selected.gateways.push(gateway),
+            Err(finding) => selected.errors.push(finding),
+        }
+    }
+    if !selected.gateways.is_empty() || !selected.errors.is_empty() {
+        return selected;
+    }
+    selected.gateways = listed(inputs, mesh);
+    if !selected.gateways.is_empty() {
+        return selected;
+    }
+    let default = inputs
+        .index
+        .default_gateway(&mesh.key)
+        .and_then(|key| inputs.destinations.get(key))
+        .map(|destination| AppliedGateway::new(destination, DEFAULT_GATEWAY_PORT_NAME));
+    match default {
+        Some(Ok(gateway)) => selected.gateways.push(gateway),
+        // A virtual mesh of one has nobody to let in, and nobody asked for this gateway.
+        Some(Err(finding)) if size > 1 => selected.errors.push(finding),
+        Some(Err(_)) | None => {}
+    }
+    selected
+}
+
+/// What the selectors of the virtual mesh choose in this mesh; the first that matches a
+/// destination names its port.
+fn chosen<'a>(
+    inputs: &Inputs<'a>,
+    mesh: &Mesh,
+    virtual_mesh: &'a VirtualMesh,
+) -> BTreeMap<&'a Key, (&'a Arc<Destination>, &'a str)> {
+    let mut chosen = BTreeMap::new();
+    for selector in virtual_mesh.federation.gateways.iter() {
+        for destination in inputs
+            .index
+            .select(&selector.destinations, inputs.destinations)
+        {
+            // Left out, the selection stands for the default gateway of each mesh.
+            let is_meant = match selector.destinations {
+                Destinations::All => default_gateway_of(destination).is_some(),
+                Destinations::Selected(_) => true,
+            };
+            if is_meant && destination.mesh.as_ref() == Some(&mesh.key) {
+                chosen
+                    .entry(&destination.key)
+                    .or_insert((destination, selector.port_name.as_ref()));
+            }
+        }
+    }
+    chosen
+}
+
+/// What the mesh itself lists, the older way; entries without a destination are passed over.
+fn listed(inputs: &Inputs<'_>, mesh: &Mesh) -> Vec<AppliedGateway> {
+    let Some(istio) = mesh.istio() else {
+        return Vec::new();
+    };
+    istio
+        .ingress_gateways
+        .iter()
+        .filter(|gateway| gateway.external_tls_port != 0 && gateway.tls_container_port != 0)
+        .filter_map(|gateway| {
+            let service = Key::new(
+                &gateway.name,
+                &gateway.namespace,
+                &istio.installation.cluster,
+            );
+            let destination = inputs
+                .destinations
+                .get(inputs.index.of_service(&service)?)?;
+            let service = destination.service.as_ref()?;
+            Some(AppliedGateway {
+                destination: destination.key.clone(),
+                service: service.reference.name().into(),
+                pod_labels: service.selector.clone(),
+                addresses: addresses(service),
+                port: gateway.external_tls_port,
+                container_port: gateway.tls_container_port,
+            })
+        })
+        .collect()
+}
+
+impl AppliedGateway {
+    fn new(destination: &Destination, port_name: &str) -> Result<Self, Finding> {
+        let key = &destination.key;
+        let no_port = || {
+            Finding::about(
+                Code::NotReady,
+                key,
+                format!(
+                    "ingress gateway destination port info could not be determined for tls port name: {port_name}; destination {key} needs a port of that name, and type NodePort or LoadBalancer"
+                ),
+            )
+        };
+        let service = destination.service.as_ref().ok_or_else(no_port)?;
+        if service.selector.is_empty() {
+            return Err(Finding::about(
+                Code::Invalid,
+                key,
+                format!(
+                    "attempting to select ingress gateway destination {key} with no selector labels"
+                ),
+            ));
+        }
+        let port = service
+            .ports
+            .iter()
+            .rev()
+            .find(|port| port.name == port_name)
+            .ok_or_else(no_port)?;
+        let container_port = match &port.target {
+            TargetPort::Number(number) => u32::try_from(*number).ok(),
+            TargetPort::Name(name) => service
+                .endpoints
+                .iter()
+                .flat_map(|subset| &subset.ports)
+                .find(|port| port.name == *name)
+                .or_else(|| {
+                    // Endpoint ports carry the name of the Service's port.
+                    service
+                        .endpoints
+                        .iter()
+                        .flat_map(|subset| &subset.ports)
+                        .find(|endpoint| endpoint.name == port.name)
+                })
+                .map(|port| port.port),
+        };
+        let external_port = match service.service_type {
+            ServiceType::NodePort => port.node_port,
+            ServiceType::LoadBalancer => port.port,
+            ServiceType::ClusterIp | ServiceType::ExternalName => 0,
+        };
+        let container_port = container_port
+            .filter(|port| *port != 0)
+            .ok_or_else(no_port)?;
+        if external_port == 0 {
+            return Err(no_port());
+        }
+        Ok(Self {
+            destination: key.clone(),
+            service: service.reference.name().into(),
+            pod_labels: service.selector.clone(),
+            addresses: addresses(service),
+            port: external_port,
+            container_port,
+        })
+    }
+}
+
+fn addresses(service: &KubeService) -> Box<[Arc<str>]> {
+    service
+        .external_addresses
+        .iter()
+        .map(|address| address.as_str().into())
+        .collect()
+}
+
+/// Services that a virtual mesh names as gateways and that do not exist.
+pub(super) fn missing_services(
+    virtual_mesh: &VirtualMesh,
+    index: &DestinationIndex,
+) -> Vec<Finding> {
+    virtual_mesh
+        .federation
+        .gateways
+        .iter()
+        .flat_map(|selector| selector.destinations.services())
+        .filter(|service| index.of_service(service).is_none())
+        .map(|service| {
+            Finding::about(
+                Code::NotFound,
+                service,
+                format!("Invalid Destination selector: Destination {service} not found"),
+            )
+        })
+        .collect()
+}
+
+/// Whether the estate could look different because of this destination.
+pub(crate) fn concerns_gateways<'a>(
+    destination: &Destination,
+    meshes: impl Fn(&Key) -> Option<&'a Arc<Mesh>>,
+    mut virtual_meshes: impl Iterator<Item = &'a Arc<VirtualMesh>>,
+) -> bool {
+    let Some(service) = &destination.service else {
+        return false;
+    };
+    if default_gateway_of(destination).is_some() {
+        return true;
+    }
+    let is_listed = destination
+        .mesh
+        .as_ref()
+        .and_then(meshes)
+        .is_some_and(|mesh| {
+            mesh.istio().is_some_and(|istio| {
+                istio.ingress_gateways.iter().any(|gateway| {
+                    gateway.name == service.reference.name()
+                        && gateway.namespace == service.reference.namespace()
+                })
+            })
+        });
+    is_listed
+        || virtual_meshes.any(|virtual_mesh| {
+            virtual_mesh.federation.gateways.iter().any(|selector| {
+                matches!(selector.destinations, Destinations::Selected(_))
+                    && selector.destinations.select(Some(service))
+            })
+        })
+}

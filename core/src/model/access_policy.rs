@@ -1,0 +1,156 @@
+//! Access policies: who may call destinations, and how.
+
+use std::sync::Arc;
+
+use ferromesh_crds as crds;
+use ferromesh_istio::authorization_policy::Operation;
+
+use super::kubernetes::key;
+use super::reject::{Code, Door, Rejection};
+use super::selector::{Destinations, Names};
+use crate::key::Key;
+
+/// An access policy.
+#[derive(Clone, Debug, PartialEq)]
+pub struct AccessPolicy {
+    /// Name and namespace.
+    pub key: Key,
+    /// Generation of the stored object.
+    pub generation: i64,
+    /// The spec as written, for the statuses that repeat it.
+    pub spec: Arc<crds::AccessPolicySpec>,
+    /// Who may call, alternatives; none means anybody, authenticated or not.
+    pub sources: Arc<[Identities]>,
+    /// Which destinations are meant.
+    pub destinations: Destinations,
+    /// What may be called; all empty means everything.
+    pub operation: Operation,
+    /// What is wrong with it. A policy with any allows nothing, and still closes what it selects.
+    pub rejections: Arc<[Rejection]>,
+}
+
+/// One alternative of who calls.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Identities {
+    /// By where the caller runs.
+    pub matcher: Option<IdentityMatcher>,
+    /// By the caller's service account.
+    pub accounts: Box<[ServiceAccount]>,
+}
+
+/// Where a caller runs; an empty part holds for every caller.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct IdentityMatcher {
+    /// In one of these namespaces.
+    pub namespaces: Names,
+    /// In one of these clusters.
+    pub clusters: Names,
+}
+
+/// A service account; an empty part stands for any.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ServiceAccount {
+    /// Name.
+    pub name: String,
+    /// Namespace.
+    pub namespace: String,
+    /// Cluster.
+    pub cluster: String,
+}
+
+const MAX_SOURCES: usize = 1_000;
+const MAX_OPERATIONS: usize = 1_000;
+
+impl AccessPolicy {
+    /// Reads a policy; what is wrong with it is kept beside it.
+    pub fn parse(object: &crds::AccessPolicy) -> Self {
+        let mut door = Door::default();
+        let spec = &object.spec;
+        let destinations = Destinations::parse(
+            &mut door,
+            "spec.destinationSelector",
+            &spec.destination_selector,
+        );
+        door.limit(
+            "spec.sourceSelector",
+            spec.source_selector.len(),
+            MAX_SOURCES,
+        );
+        let sources = spec
+            .source_selector
+            .iter()
+            .take(MAX_SOURCES)
+            .map(Identities::from)
+            .collect();
+        Self {
+            key: key(&object.metadata, ""),
+            generation: object.metadata.generation.unwrap_or_default(),
+            spec: Arc::new(spec.clone()),
+            sources,
+            destinations,
+            operation: operation(&mut door, spec),
+            rejections: door.close().into(),
+        }
+    }
+}
+
+fn operation(door: &mut Door, spec: &crds::AccessPolicySpec) -> Operation {
+    for (field, values) in [
+        ("spec.allowedPaths", &spec.allowed_paths),
+        ("spec.allowedMethods", &spec.allowed_methods),
+    ] {
+        door.limit(field, values.len(), MAX_OPERATIONS);
+        for (i, value) in values.iter().enumerate() {
+            if value.is_empty() {
+                door.refuse(
+                    format!("{field}[{i}]"),
+                    Code::Invalid,
+                    "is empty; remove the entry, or write `*` for any",
+                );
+            }
+        }
+    }
+    door.limit(
+        "spec.allowedPorts",
+        spec.allowed_ports.len(),
+        MAX_OPERATIONS,
+    );
+    for (i, port) in spec.allowed_ports.iter().enumerate() {
+        if !(1..=65_535).contains(port) {
+            door.refuse(
+                format!("spec.allowedPorts[{i}]"),
+                Code::Invalid,
+                format!("{port} is not a port; use a number from 1 to 65535"),
+            );
+        }
+    }
+    Operation {
+        paths: spec.allowed_paths.clone(),
+        methods: spec.allowed_methods.clone(),
+        ports: spec.allowed_ports.iter().map(ToString::to_string).collect(),
+    }
+}
+
+impl From<&crds::selector::IdentitySelector> for Identities {
+    fn from(selector: &crds::selector::IdentitySelector) -> Self {
+        Self {
+            matcher: selector
+                .kube_identity_matcher
+                .as_ref()
+                .map(|matcher| IdentityMatcher {
+                    namespaces: Names::from(&matcher.namespaces),
+                    clusters: Names::from(&matcher.clusters),
+                }),
+            accounts: selector
+                .kube_service_account_refs
+                .iter()
+                .flat_map(|refs| &refs.service_accounts)
+                .map(|account| ServiceAccount {
+                    name: account.name.clone(),
+                    namespace: account.namespace.clone(),
+                    cluster: account.cluster_name.clone(),
+                })
+                .collect(),
+        }
+    }
+}

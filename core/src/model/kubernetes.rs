@@ -1,0 +1,125 @@
+//! Kubernetes' own kinds, reduced to what discovery looks at.
+//!
+//! A watch delivers whole objects; what is kept is a fraction of them. Two objects that differ
+//! only in what is not kept are equal here, so a change of a Pod's conditions ends at the door.
+
+pub mod controller;
+pub mod endpoints;
+pub mod node;
+pub mod pod;
+pub mod secret;
+pub mod service;
+
+pub use controller::Controller;
+pub use endpoints::EndpointSlice;
+pub use node::Node;
+pub use pod::Pod;
+pub use secret::Secret;
+pub use service::Service;
+
+use k8s_openapi::api::core::v1;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};
+
+use super::labels::Labels;
+use crate::key::Key;
+
+/// The key of an object that was read from `cluster`.
+pub(crate) fn key(meta: &ObjectMeta, cluster: &str) -> Key {
+    Key::new(
+        meta.name.as_deref().unwrap_or_default(),
+        meta.namespace.as_deref().unwrap_or_default(),
+        cluster,
+    )
+}
+
+/// Annotations without those that tools write for themselves: the last applied configuration can
+/// hold anything, and revision counters change with every rollout.
+pub(crate) fn annotations(meta: &ObjectMeta) -> Labels {
+    meta.annotations
+        .iter()
+        .flatten()
+        .filter(|(key, _)| {
+            !key.starts_with("kubectl.kubernetes.io/")
+                && !key.starts_with("deployment.kubernetes.io/")
+        })
+        .map(|(key, value)| (key.as_str().into(), value.as_str().into()))
+        .collect()
+}
+
+/// The owner that controls an object.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Owner {
+    /// Its API group, empty for the core group.
+    pub group: String,
+    /// Its kind.
+    pub kind: String,
+    /// Its name, in the namespace of what it owns.
+    pub name: String,
+}
+
+impl Owner {
+    /// The controlling one among an object's owners.
+    pub(crate) fn of(meta: &ObjectMeta) -> Option<Self> {
+        meta.owner_references
+            .iter()
+            .flatten()
+            .find(|owner| owner.controller == Some(true))
+            .map(
+                |OwnerReference {
+                     api_version,
+                     kind,
+                     name,
+                     ..
+                 }| Self {
+                    group: api_version
+                        .split_once('/')
+                        .map_or("", |(group, _)| group)
+                        .to_owned(),
+                    kind: kind.clone(),
+                    name: name.clone(),
+                },
+            )
+    }
+}
+
+/// A Namespace: its name and labels.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Namespace {
+    /// Name and cluster.
+    pub key: Key,
+    /// Labels; injection and admission look at them.
+    pub labels: Labels,
+}
+
+impl Namespace {
+    /// Keeps what matters of a Namespace.
+    pub fn parse(object: &v1::Namespace, cluster: &str) -> Self {
+        Self {
+            key: key(&object.metadata, cluster),
+            labels: Labels::from(object.metadata.labels.as_ref()),
+        }
+    }
+}
+
+/// A ConfigMap: one value of it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ConfigMap {
+    /// Name, namespace and cluster.
+    pub key: Key,
+    /// What stands under the key `mesh`: Istio's mesh configuration.
+    pub mesh: Option<String>,
+}
+
+impl ConfigMap {
+    /// Keeps what matters of a ConfigMap.
+    pub fn parse(object: &v1::ConfigMap, cluster: &str) -> Self {
+        Self {
+            key: key(&object.metadata, cluster),
+            mesh: object
+                .data
+                .as_ref()
+                .and_then(|data| data.get("mesh"))
+                .cloned(),
+        }
+    }
+}

@@ -1,0 +1,158 @@
+//! EndpointSlices, and the older Endpoints in the same form.
+
+use k8s_openapi::api::{core::v1, discovery::v1 as discovery};
+
+use super::key;
+use crate::key::Key;
+
+/// Ready addresses behind a Service, with the ports that they all have.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct EndpointSlice {
+    /// Name, namespace and cluster of the object.
+    pub key: Key,
+    /// Name of the Service, in the same namespace; empty for a slice that belongs to none.
+    pub service: String,
+    /// Addresses and ports.
+    pub subsets: Box<[Subset]>,
+}
+
+/// Addresses that share their ports.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Subset {
+    /// Ready addresses only.
+    pub endpoints: Box<[Endpoint]>,
+    /// Ports of each of them.
+    pub ports: Box<[Port]>,
+}
+
+/// One address.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Endpoint {
+    /// IP address or, in a slice of names, a host name.
+    pub address: String,
+    /// The pod behind it, in the slice's namespace.
+    pub pod: Option<String>,
+    /// The node that it is on.
+    pub node: Option<String>,
+}
+
+/// One port.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Port {
+    /// The number on the pod.
+    pub port: i32,
+    /// The name of the Service's port, empty where it has none.
+    pub name: String,
+    /// `TCP`, `UDP` or `SCTP`.
+    pub protocol: String,
+    /// What is spoken on it, empty where it does not say.
+    pub app_protocol: String,
+}
+
+impl EndpointSlice {
+    /// Keeps what matters of an EndpointSlice.
+    pub fn parse(object: &discovery::EndpointSlice, cluster: &str) -> Self {
+        let service = object
+            .metadata
+            .labels
+            .as_ref()
+            .and_then(|labels| labels.get("kubernetes.io/service-name"))
+            .cloned()
+            .unwrap_or_default();
+        let endpoints: Box<[_]> = object
+            .endpoints
+            .iter()
+            // Absent readiness means ready (Kubernetes: EndpointConditions.ready).
+            .filter(|endpoint| {
+                endpoint
+                    .conditions
+                    .as_ref()
+                    .and_then(|conditions| conditions.ready)
+                    .unwrap_or(true)
+            })
+            .filter_map(|endpoint| {
+                let pod = endpoint
+                    .target_ref
+                    .as_ref()
+                    .filter(|target| target.kind.as_deref() == Some("Pod"));
+                Some(Endpoint {
+                    // Slices list one address an endpoint; further ones are reserved.
+                    address: endpoint.addresses.first()?.clone(),
+                    pod: pod.and_then(|target| target.name.clone()),
+                    node: endpoint.node_name.clone(),
+                })
+            })
+            .collect();
+        let ports = object
+            .ports
+            .iter()
+            .flatten()
+            .filter_map(|port| {
+                Some(Port {
+                    port: port.port?,
+                    name: port.name.clone().unwrap_or_default(),
+                    protocol: port.protocol.clone().unwrap_or_else(|| "TCP".to_owned()),
+                    app_protocol: port.app_protocol.clone().unwrap_or_default(),
+                })
+            })
+            .collect();
+        Self {
+            key: key(&object.metadata, cluster),
+            service,
+            subsets: if endpoints.is_empty() {
+                Box::default()
+            } else {
+                Box::new([Subset { endpoints, ports }])
+            },
+        }
+    }
+
+    /// Keeps what matters of an Endpoints object, as the slices of its Service.
+    ///
+    /// Directories of YAML often hold these; a live cluster is read by slices, which do not end
+    /// at 1,000 addresses.
+    pub fn of_endpoints(object: &v1::Endpoints, cluster: &str) -> Self {
+        let key = key(&object.metadata, cluster);
+        Self {
+            service: key.name().to_owned(),
+            key,
+            subsets: object
+                .subsets
+                .iter()
+                .flatten()
+                .filter_map(|subset| {
+                    let endpoints: Box<[_]> = subset
+                        .addresses
+                        .iter()
+                        .flatten()
+                        .map(|address| Endpoint {
+                            address: address.ip.clone(),
+                            pod: address
+                                .target_ref
+                                .as_ref()
+                                .filter(|target| {
+                                    target.kind.as_deref().is_none_or(|kind| kind == "Pod")
+                                })
+                                .and_then(|target| target.name.clone()),
+                            node: address.node_name.clone(),
+                        })
+                        .collect();
+                    (!endpoints.is_empty()).then(|| Subset {
+                        endpoints,
+                        ports: subset
+                            .ports
+                            .iter()
+                            .flatten()
+                            .map(|port| Port {
+                                port: port.port,
+                                name: port.name.clone().unwrap_or_default(),
+                                protocol: port.protocol.clone().unwrap_or_else(|| "TCP".to_owned()),
+                                app_protocol: port.app_protocol.clone().unwrap_or_default(),
+                            })
+                            .collect(),
+                    })
+                })
+                .collect(),
+        }
+    }
+}

@@ -1,0 +1,73 @@
+//! What is wrong with an object by itself.
+
+use std::fmt;
+
+pub use crate::diagnose::Code;
+
+/// One thing that an object's author has to change.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Rejection {
+    /// The field, as one would write it: `spec.policy.retries.attempts`.
+    pub path: String,
+    /// What sort of trouble it is.
+    pub code: Code,
+    /// What is wrong and what to do about it.
+    pub message: String,
+}
+
+impl fmt::Display for Rejection {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.path, self.message)
+    }
+}
+
+/// Collects rejections while an object is parsed.
+#[derive(Debug, Default)]
+pub(super) struct Door {
+    rejections: Vec<Rejection>,
+}
+
+impl Door {
+    /// Refuses the field at `path`.
+    pub(super) fn refuse(
+        &mut self,
+        path: impl Into<String>,
+        code: Code,
+        message: impl Into<String>,
+    ) {
+        self.rejections.push(Rejection {
+            path: path.into(),
+            code,
+            message: message.into(),
+        });
+    }
+
+    /// Refuses a field that is known and not built yet, where it `is_set`.
+    pub(super) fn not_supported(&mut self, path: impl Into<String>, is_set: bool) {
+        if is_set {
+            self.refuse(
+                path,
+                Code::Unsupported,
+                "not supported yet; remove the field",
+            );
+        }
+    }
+
+    /// Refuses a list that is longer than `limit`.
+    pub(super) fn limit(&mut self, path: impl Into<String>, len: usize, limit: usize) -> bool {
+        let fits = len <= limit;
+        if !fits {
+            self.refuse(
+                path,
+                Code::TooLarge,
+                format!("has {len} entries, at most {limit} are handled; split the object"),
+            );
+        }
+        fits
+    }
+
+    /// Ends the parsing.
+    pub(super) fn close(self) -> Vec<Rejection> {
+        self.rejections
+    }
+}

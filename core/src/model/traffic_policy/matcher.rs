@@ -1,0 +1,153 @@
+//! Request matchers: from the policy's words into Istio's.
+
+use std::collections::BTreeMap;
+
+use ferromesh_crds::{string_match as words, traffic_policy as wire};
+use ferromesh_istio::StringMatch;
+use ferromesh_istio::virtual_service::{HeaderMatch, HttpMatch};
+use regex::Regex;
+
+use crate::model::reject::{Code, Door};
+
+const MAX_MATCHERS: usize = 256;
+const MAX_CONDITIONS: usize = 64;
+
+pub(super) fn parse(door: &mut Door, path: &str, matchers: &[wire::HttpMatcher]) -> Vec<HttpMatch> {
+    door.limit(path, matchers.len(), MAX_MATCHERS);
+    matchers
+        .iter()
+        .take(MAX_MATCHERS)
+        .enumerate()
+        .map(|(i, matcher)| one(door, &format!("{path}[{i}]"), matcher))
+        .collect()
+}
+
+fn one(door: &mut Door, path: &str, matcher: &wire::HttpMatcher) -> HttpMatch {
+    let (uri, ignore_uri_case) = match &matcher.uri {
+        Some(uri) => string_match(door, &format!("{path}.uri"), uri),
+        None => (None, false),
+    };
+    let (headers, without_headers) = headers(door, &format!("{path}.headers"), &matcher.headers);
+    HttpMatch {
+        uri,
+        ignore_uri_case,
+        method: (!matcher.method.is_empty()).then(|| StringMatch::Exact(matcher.method.clone())),
+        headers,
+        without_headers,
+        query_params: query(
+            door,
+            &format!("{path}.queryParameters"),
+            &matcher.query_parameters,
+        ),
+        ..HttpMatch::default()
+    }
+}
+
+/// Istio has no suffix, and ignores case only beside `exact` and `prefix`: the rest becomes a
+/// regular expression that says the same.
+fn string_match(
+    door: &mut Door,
+    path: &str,
+    text: &words::StringMatch,
+) -> (Option<StringMatch>, bool) {
+    let members = [&text.exact, &text.prefix, &text.regex, &text.suffix];
+    if members.iter().filter(|member| member.is_some()).count() > 1 {
+        door.refuse(
+            path,
+            Code::Invalid,
+            "exact, prefix, regex and suffix exclude each other; keep one",
+        );
+        return (None, false);
+    }
+    let case = if text.ignore_case { "(?i)" } else { "" };
+    if let Some(exact) = &text.exact {
+        (Some(StringMatch::Exact(exact.clone())), text.ignore_case)
+    } else if let Some(prefix) = &text.prefix {
+        (Some(StringMatch::Prefix(prefix.clone())), text.ignore_case)
+    } else if let Some(suffix) = &text.suffix {
+        (
+            Some(StringMatch::Regex(format!(
+                "{case}.*{}",
+                regex::escape(suffix)
+            ))),
+            false,
+        )
+    } else if let Some(pattern) = &text.regex {
+        check_pattern(door, path, pattern);
+        (Some(StringMatch::Regex(format!("{case}{pattern}"))), false)
+    } else {
+        (None, false)
+    }
+}
+
+type Headers = BTreeMap<String, HeaderMatch>;
+
+fn headers(door: &mut Door, path: &str, headers: &[wire::HeaderMatcher]) -> (Headers, Headers) {
+    door.limit(path, headers.len(), MAX_CONDITIONS);
+    let mut with = Headers::new();
+    let mut without = Headers::new();
+    for (i, header) in headers.iter().take(MAX_CONDITIONS).enumerate() {
+        let path = format!("{path}[{i}]");
+        if header.name.is_empty() {
+            door.refuse(format!("{path}.name"), Code::Required, "name the header");
+            continue;
+        }
+        let value = if header.value.is_empty() {
+            HeaderMatch::Present {}
+        } else if header.regex {
+            check_pattern(door, &format!("{path}.value"), &header.value);
+            HeaderMatch::Value(StringMatch::Regex(header.value.clone()))
+        } else {
+            HeaderMatch::Value(StringMatch::Exact(header.value.clone()))
+        };
+        let side = if header.invert_match {
+            &mut without
+        } else {
+            &mut with
+        };
+        // Istio wants header names in lower case; HTTP compares them without regard to it.
+        side.insert(header.name.to_ascii_lowercase(), value);
+    }
+    (with, without)
+}
+
+fn query(
+    door: &mut Door,
+    path: &str,
+    parameters: &[wire::QueryParameterMatcher],
+) -> BTreeMap<String, StringMatch> {
+    door.limit(path, parameters.len(), MAX_CONDITIONS);
+    let mut query = BTreeMap::new();
+    for (i, parameter) in parameters.iter().take(MAX_CONDITIONS).enumerate() {
+        let path = format!("{path}[{i}]");
+        if parameter.name.is_empty() {
+            door.refuse(
+                format!("{path}.name"),
+                Code::Required,
+                "name the query parameter",
+            );
+            continue;
+        }
+        let value = if parameter.regex {
+            check_pattern(door, &format!("{path}.value"), &parameter.value);
+            StringMatch::Regex(parameter.value.clone())
+        } else {
+            StringMatch::Exact(parameter.value.clone())
+        };
+        query.insert(parameter.name.clone(), value);
+    }
+    query
+}
+
+/// Envoy refuses a route whose expression it cannot compile, and the whole configuration with it.
+fn check_pattern(door: &mut Door, path: &str, pattern: &str) {
+    if let Err(error) = Regex::new(pattern) {
+        let reason = error.to_string();
+        let reason = reason.lines().last().unwrap_or("cannot be compiled").trim();
+        door.refuse(
+            path,
+            Code::Invalid,
+            format!("`{pattern}` is not a regular expression (RE2 syntax): {reason}"),
+        );
+    }
+}

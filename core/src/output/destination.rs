@@ -1,0 +1,356 @@
+//! Outputs of a destination.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use ferromesh_crds::meta;
+use ferromesh_istio::Kind;
+
+use super::{DESTINATION, Output, OutputKey, OutputKind, Spec, VIRTUAL_MESH, owned, parents};
+use crate::estate::{Client, Membership, Site};
+use crate::federate::Federation;
+use crate::model::destination::KubeService;
+use crate::naming;
+use crate::record::{Record, Subsets};
+use crate::translate::{destination_rule, service_entry, virtual_service};
+
+/// A destination's record with the subsets that others take of it.
+#[derive(Clone, Copy)]
+pub(crate) struct Translated<'a> {
+    pub(crate) record: &'a Record,
+    pub(crate) subsets: &'a Subsets,
+}
+
+/// One of the objects that a destination can have.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Slot<'a> {
+    /// For callers in its own cluster, by its own name.
+    Local(LocalKind),
+    /// For the gateway of its own mesh, by its federated name.
+    Own(OwnKind),
+    /// For callers of another mesh.
+    Remote(RemoteKind, &'a Client),
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum LocalKind {
+    AuthorizationPolicy,
+    DestinationRule,
+    VirtualService,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum OwnKind {
+    DestinationRule,
+    ServiceEntry,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum RemoteKind {
+    DestinationRule,
+    ServiceEntry,
+    VirtualService,
+}
+
+/// What a destination with outputs always has.
+struct Parts<'a> {
+    service: &'a KubeService,
+    site: &'a Site,
+}
+
+impl<'a> Translated<'a> {
+    fn parts(self) -> Option<Parts<'a>> {
+        Some(Parts {
+            service: self.record.service()?,
+            site: self.record.site.as_deref()?,
+        })
+    }
+
+    fn federation(self) -> Option<(&'a Federation, &'a Membership)> {
+        let federation = self.record.federation.as_deref()?;
+        Some((federation, self.record.site.as_ref()?.membership.as_ref()?))
+    }
+
+    /// The objects that the destination has.
+    pub(crate) fn slots(self) -> Vec<Slot<'a>> {
+        let mut slots = Vec::new();
+        let Some(Parts { service, .. }) = self.parts() else {
+            return slots;
+        };
+        let routed = |origin: &str| {
+            !service.ports.is_empty() && !self.record.routes.from(origin).groups.is_empty()
+        };
+        slots.push(Slot::Local(LocalKind::DestinationRule));
+        if routed(service.reference.cluster()) {
+            slots.push(Slot::Local(LocalKind::VirtualService));
+        }
+        if self.record.authorization.is_some() {
+            slots.push(Slot::Local(LocalKind::AuthorizationPolicy));
+        }
+        let Some((federation, _)) = self.federation() else {
+            return slots;
+        };
+        if federation.clients.is_empty() {
+            return slots;
+        }
+        slots.push(Slot::Own(OwnKind::ServiceEntry));
+        slots.push(Slot::Own(OwnKind::DestinationRule));
+        for client in federation.clients.iter() {
+            slots.push(Slot::Remote(RemoteKind::ServiceEntry, client));
+            slots.push(Slot::Remote(RemoteKind::DestinationRule, client));
+            if routed(&client.cluster) {
+                slots.push(Slot::Remote(RemoteKind::VirtualService, client));
+            }
+        }
+        slots
+    }
+
+    /// Where an object stands.
+    pub(crate) fn key(self, slot: Slot<'_>) -> Option<OutputKey> {
+        let Parts { service, site } = self.parts()?;
+        let reference = &service.reference;
+        let key = |cluster: &str, kind, namespace: &str, name: &str| OutputKey {
+            cluster: cluster.into(),
+            kind: OutputKind::Istio(kind),
+            namespace: namespace.into(),
+            name: name.into(),
+        };
+        Some(match slot {
+            Slot::Local(local) => {
+                let kind = match local {
+                    LocalKind::AuthorizationPolicy => Kind::AuthorizationPolicy,
+                    LocalKind::DestinationRule => Kind::DestinationRule,
+                    LocalKind::VirtualService => Kind::VirtualService,
+                };
+                key(
+                    reference.cluster(),
+                    kind,
+                    reference.namespace(),
+                    reference.name(),
+                )
+            }
+            Slot::Own(own) => {
+                let kind = match own {
+                    OwnKind::DestinationRule => Kind::DestinationRule,
+                    OwnKind::ServiceEntry => Kind::ServiceEntry,
+                };
+                let (federation, _) = self.federation()?;
+                key(&site.cluster, kind, &site.namespace, &federation.hostname)
+            }
+            Slot::Remote(remote, client) => {
+                let joined = || {
+                    naming::federated_object(
+                        reference.name(),
+                        reference.namespace(),
+                        reference.cluster(),
+                    )
+                };
+                let (kind, name) = match remote {
+                    RemoteKind::DestinationRule => (Kind::DestinationRule, joined()),
+                    RemoteKind::VirtualService => (Kind::VirtualService, joined()),
+                    RemoteKind::ServiceEntry => (
+                        Kind::ServiceEntry,
+                        self.federation()?.0.hostname.to_string(),
+                    ),
+                };
+                key(&client.cluster, kind, &client.namespace, &name)
+            }
+        })
+    }
+
+    /// Whether both have the same names in the same places, so that a slot of one is the object of
+    /// the same slot of the other.
+    pub(crate) fn is_placed_like(self, other: Self) -> bool {
+        let place = |translated: Self| {
+            let Parts { service, site } = translated.parts()?;
+            let hostname = translated
+                .federation()
+                .map(|(federation, _)| &federation.hostname);
+            Some((&service.reference, &site.cluster, &site.namespace, hostname))
+        };
+        place(self) == place(other)
+    }
+
+    /// Whether two slots of destinations that are placed alike are the same object.
+    pub(crate) fn key_is_shared(self, slot: Slot<'_>, other: Slot<'_>) -> bool {
+        match (slot, other) {
+            (Slot::Remote(kind, client), Slot::Remote(other_kind, other)) => {
+                kind == other_kind
+                    && client.cluster == other.cluster
+                    && client.namespace == other.namespace
+            }
+            _ => slot == other,
+        }
+    }
+
+    /// Whether both render an object alike.
+    pub(crate) fn same(self, other: Self, slot: Slot<'_>) -> bool {
+        let (Some(mine), Some(theirs)) = (self.parts(), other.parts()) else {
+            return false;
+        };
+        let (service, other_service) = (mine.service, theirs.service);
+        let named = || {
+            self.record.destination.annotations == other.record.destination.annotations
+                && mine.site.domain == theirs.site.domain
+        };
+        let routes = |origin: &str| {
+            service.ports == other_service.ports
+                && self.record.routes.from(origin) == other.record.routes.from(origin)
+        };
+        let rule = || mine.site.tls_mode == theirs.site.tls_mode && self.subsets == other.subsets;
+        let federation = || match (self.federation(), other.federation()) {
+            (Some((federation, _)), Some((theirs, _))) => {
+                federation.hostname == theirs.hostname
+                    && federation.virtual_mesh == theirs.virtual_mesh
+            }
+            _ => false,
+        };
+        let entry =
+            || service.ports == other_service.ports && service.endpoints == other_service.endpoints;
+        match slot {
+            Slot::Local(LocalKind::VirtualService) => {
+                named() && routes(service.reference.cluster())
+            }
+            Slot::Local(LocalKind::DestinationRule) => named() && rule(),
+            Slot::Local(LocalKind::AuthorizationPolicy) => {
+                named() && self.record.authorization == other.record.authorization
+            }
+            Slot::Own(OwnKind::DestinationRule) => federation() && rule(),
+            Slot::Own(OwnKind::ServiceEntry) => {
+                federation()
+                    && entry()
+                    && self.federation().map(|(mine, _)| mine.local_resolution)
+                        == other
+                            .federation()
+                            .map(|(theirs, _)| theirs.local_resolution)
+            }
+            Slot::Remote(RemoteKind::VirtualService, client) => {
+                named() && federation() && routes(&client.cluster)
+            }
+            Slot::Remote(RemoteKind::DestinationRule, _) => {
+                let keepalive = |translated: Self| {
+                    translated
+                        .federation()
+                        .and_then(|(_, membership)| membership.virtual_mesh.federation.keepalive)
+                };
+                named() && federation() && rule() && keepalive(self) == keepalive(other)
+            }
+            Slot::Remote(RemoteKind::ServiceEntry, _) => {
+                let reached = |translated: Self| {
+                    translated.federation().map(|(federation, membership)| {
+                        (
+                            federation.virtual_ip,
+                            federation.remote_resolution,
+                            &membership.gateways,
+                        )
+                    })
+                };
+                federation() && entry() && reached(self) == reached(other)
+            }
+        }
+    }
+
+    /// Renders an object; `owner` is our namespace.
+    pub(crate) fn render(self, slot: Slot<'_>, owner: &str) -> Option<Output> {
+        let key = self.key(slot)?;
+        let Parts { service, site } = self.parts()?;
+        let destination = &self.record.destination;
+        let reference = &service.reference;
+        let local_host =
+            || naming::local_fqdn(reference.name(), reference.namespace(), &site.domain);
+        let mut annotations = BTreeMap::new();
+        let spec = match slot {
+            Slot::Local(kind) => {
+                annotations = destination.annotations.to_map();
+                parents(&mut annotations, DESTINATION, &destination.key);
+                match kind {
+                    LocalKind::VirtualService => {
+                        let origin = reference.cluster();
+                        Spec::VirtualService(virtual_service::render(
+                            self.record.routes.from(origin),
+                            service,
+                            &local_host(),
+                            origin,
+                        )?)
+                    }
+                    LocalKind::DestinationRule => Spec::DestinationRule(destination_rule::render(
+                        &local_host(),
+                        site.tls_mode,
+                        None,
+                        self.subsets,
+                    )),
+                    LocalKind::AuthorizationPolicy => Spec::AuthorizationPolicy(
+                        Arc::unwrap_or_clone(self.record.authorization.clone()?),
+                    ),
+                }
+            }
+            Slot::Own(kind) => {
+                let (federation, membership) = self.federation()?;
+                parents(&mut annotations, VIRTUAL_MESH, &membership.virtual_mesh.key);
+                match kind {
+                    OwnKind::ServiceEntry => {
+                        Spec::ServiceEntry(service_entry::own(service, federation))
+                    }
+                    OwnKind::DestinationRule => Spec::DestinationRule(destination_rule::render(
+                        &federation.hostname,
+                        site.tls_mode,
+                        None,
+                        self.subsets,
+                    )),
+                }
+            }
+            Slot::Remote(kind, client) => {
+                let (federation, membership) = self.federation()?;
+                let host: &str = if *client.cluster == *reference.cluster() {
+                    &local_host()
+                } else {
+                    &federation.hostname
+                };
+                match kind {
+                    RemoteKind::ServiceEntry => {}
+                    RemoteKind::DestinationRule | RemoteKind::VirtualService => {
+                        annotations = destination.annotations.to_map();
+                        annotations.insert(
+                            meta::FEDERATION_ANNOTATION.to_owned(),
+                            reference.as_str().to_owned(),
+                        );
+                    }
+                }
+                parents(&mut annotations, VIRTUAL_MESH, &membership.virtual_mesh.key);
+                match kind {
+                    RemoteKind::ServiceEntry => Spec::ServiceEntry(service_entry::remote(
+                        service,
+                        federation,
+                        &membership.gateways,
+                    )),
+                    RemoteKind::DestinationRule => {
+                        let keepalive = membership
+                            .virtual_mesh
+                            .federation
+                            .keepalive
+                            .as_ref()
+                            .filter(|_| *client.cluster != *reference.cluster());
+                        Spec::DestinationRule(destination_rule::render(
+                            host,
+                            site.tls_mode,
+                            keepalive,
+                            self.subsets,
+                        ))
+                    }
+                    RemoteKind::VirtualService => Spec::VirtualService(virtual_service::render(
+                        self.record.routes.from(&client.cluster),
+                        service,
+                        host,
+                        &client.cluster,
+                    )?),
+                }
+            }
+        };
+        Some(Output {
+            labels: owned(owner, &key.cluster),
+            key,
+            annotations,
+            spec,
+        })
+    }
+}

@@ -1,0 +1,381 @@
+//! Taking one change in: tables, indexes, and what it touches.
+
+use std::sync::Arc;
+
+use super::{Dirty, State, expected};
+use crate::change::Change;
+use crate::delta::{Delta, StatusKey, StatusKind};
+use crate::discover::index::{controller_owner, pod_owner, service_of};
+use crate::discover::mesh::{is_agent, is_candidate};
+use crate::discover::namespace_of;
+use crate::graph::{Named, PolicyKey, Unit, control_planes, root_owner};
+use crate::key::Key;
+use crate::kinds::{Kind, Object, Scope};
+use crate::layer::Source;
+use crate::model::kubernetes::Pod;
+use crate::model::selector::Destinations;
+use crate::model::{Labels, TrafficPolicy};
+use crate::output::OutputKind;
+use crate::record::subset_targets;
+
+/// Kinds whose objects can be workloads.
+pub(super) const CONTROLLERS: [Kind; 4] = [
+    Kind::Deployment,
+    Kind::ReplicaSet,
+    Kind::DaemonSet,
+    Kind::StatefulSet,
+];
+
+impl State {
+    /// Takes one change in.
+    pub(super) fn ingest(&mut self, change: Change, dirty: &mut Dirty, delta: &mut Delta) {
+        match change {
+            Change::Upsert(object) => {
+                let key = object.key().clone();
+                self.replace(object.kind(), &key, Some(object), dirty, delta);
+            }
+            Change::Remove(kind, key) => self.replace(kind, &key, None, dirty, delta),
+            Change::Synced { cluster, kind } => {
+                self.synced.insert((Arc::clone(&cluster), kind));
+                if !self.complete.contains(&cluster)
+                    && expected(&cluster).all(|kind| self.is_synced(&cluster, kind))
+                {
+                    self.complete.insert(Arc::clone(&cluster));
+                    self.forgotten.remove(&cluster);
+                    self.speak_for(&cluster, dirty, delta);
+                }
+            }
+            Change::Forget { cluster } => {
+                for kind in expected(&cluster).filter(|kind| kind.scope() != Scope::Management) {
+                    for key in self.keys_in(kind, &cluster) {
+                        self.replace(kind, &key, None, dirty, delta);
+                    }
+                    self.synced.remove(&(Arc::clone(&cluster), kind));
+                }
+                self.complete.remove(&cluster);
+                self.forgotten.insert(Arc::clone(&cluster));
+                self.speak_for(&cluster, dirty, delta);
+            }
+        }
+    }
+
+    pub(super) fn keys_in(&self, kind: Kind, cluster: &str) -> Vec<Key> {
+        let mut keys = self.snapshot.keys(kind);
+        keys.retain(|key| key.cluster() == cluster);
+        keys
+    }
+
+    /// Discovery starts to speak for a cluster, or stops: everything in it is looked at, and
+    /// stored objects stand, or stand no more.
+    fn speak_for(&mut self, cluster: &Arc<str>, dirty: &mut Dirty, delta: &mut Delta) {
+        dirty.meshes.insert(Arc::clone(cluster));
+        for kind in CONTROLLERS {
+            let keys = self.keys_in(kind, cluster);
+            dirty
+                .workloads
+                .extend(keys.into_iter().map(|key| Source { kind, key }));
+        }
+        dirty
+            .destinations
+            .extend(self.keys_in(Kind::Service, cluster));
+        // What was found and has no source any more.
+        dirty
+            .workloads
+            .extend(self.graph.workloads.sources_in(cluster));
+        let sources = self.graph.destinations.sources_in(cluster);
+        dirty
+            .destinations
+            .extend(sources.into_iter().map(|source| source.key));
+        let of_cluster = |discovered_in: &Arc<str>| discovered_in == cluster;
+        let snapshot = self.snapshot.clone();
+        for mesh in snapshot
+            .meshes
+            .values()
+            .filter(|it| of_cluster(&it.discovered_in))
+        {
+            self.settle_mesh(&mesh.key, dirty, delta);
+        }
+        for workload in snapshot
+            .workloads
+            .values()
+            .filter(|it| of_cluster(&it.discovered_in))
+        {
+            self.settle_workload(&workload.key, dirty, delta);
+        }
+        for it in snapshot
+            .destinations
+            .values()
+            .filter(|it| of_cluster(&it.discovered_in))
+        {
+            self.settle_destination(&it.key, dirty, delta);
+        }
+    }
+
+    /// Puts an object in place of what was there, or takes that away.
+    fn replace(
+        &mut self,
+        kind: Kind,
+        key: &Key,
+        now: Option<Object>,
+        dirty: &mut Dirty,
+        delta: &mut Delta,
+    ) {
+        let before = self.snapshot.get(kind, key);
+        if before == now {
+            return;
+        }
+        if let Some(before) = &before {
+            self.graph.cluster_index.remove(before);
+            self.unindex_policy(before);
+            self.touch(before, dirty, delta);
+        }
+        match now {
+            Some(now) => {
+                self.graph.cluster_index.insert(&now);
+                self.index_policy(&now);
+                self.snapshot.put(now.clone());
+                self.touch(&now, dirty, delta);
+            }
+            None => self.snapshot.take(kind, key),
+        }
+        match kind {
+            Kind::Mesh => self.settle_mesh(key, dirty, delta),
+            Kind::Workload => self.settle_workload(key, dirty, delta),
+            Kind::Destination => self.settle_destination(key, dirty, delta),
+            Kind::TrafficPolicy | Kind::AccessPolicy => {
+                dirty.references.insert(PolicyKey {
+                    kind,
+                    key: key.clone(),
+                });
+            }
+            Kind::KubernetesCluster
+            | Kind::Settings
+            | Kind::VirtualMesh
+            | Kind::Secret
+            | Kind::Namespace
+            | Kind::Node
+            | Kind::ConfigMap
+            | Kind::Deployment
+            | Kind::ReplicaSet
+            | Kind::DaemonSet
+            | Kind::StatefulSet
+            | Kind::Pod
+            | Kind::Service
+            | Kind::EndpointSlice
+            | Kind::Endpoints => {}
+        }
+    }
+
+    fn index_policy(&mut self, object: &Object) {
+        if let Object::TrafficPolicy(policy) = object {
+            let targets = policy.targets().map(|target| &target.service);
+            self.graph
+                .traffic_index
+                .insert(&policy.key, &policy.destinations, targets);
+        } else if let Object::AccessPolicy(policy) = object {
+            let targets = std::iter::empty();
+            self.graph
+                .access_index
+                .insert(&policy.key, &policy.destinations, targets);
+        }
+    }
+
+    fn unindex_policy(&mut self, object: &Object) {
+        if let Object::TrafficPolicy(policy) = object {
+            let targets = policy.targets().map(|target| &target.service);
+            self.graph
+                .traffic_index
+                .remove(&policy.key, &policy.destinations, targets);
+        } else if let Object::AccessPolicy(policy) = object {
+            let targets = std::iter::empty();
+            self.graph
+                .access_index
+                .remove(&policy.key, &policy.destinations, targets);
+        }
+    }
+
+    /// What an object touches, in the form before a change or in the form after it.
+    fn touch(&self, object: &Object, dirty: &mut Dirty, delta: &mut Delta) {
+        let key = object.key();
+        let cluster = || Arc::<str>::from(key.cluster());
+        match object {
+            Object::TrafficPolicy(policy) => {
+                self.touch_selected(&policy.destinations, dirty);
+                self.touch_subsets(policy, dirty);
+                delta.touch_status(StatusKind::TrafficPolicy, key);
+            }
+            Object::AccessPolicy(policy) => {
+                self.touch_selected(&policy.destinations, dirty);
+                delta.touch_status(StatusKind::AccessPolicy, key);
+            }
+            Object::VirtualMesh(_) => {
+                dirty.estate = true;
+                delta.touch_status(StatusKind::VirtualMesh, key);
+            }
+            Object::Secret(_) => {
+                for virtual_mesh in self.snapshot.virtual_meshes.keys() {
+                    delta.touch_status(StatusKind::VirtualMesh, virtual_mesh);
+                }
+            }
+            Object::Settings(_) => {
+                dirty.estate = true;
+                dirty.meshes.extend(
+                    self.complete
+                        .iter()
+                        .filter(|name| !name.is_empty())
+                        .cloned(),
+                );
+                delta.touch_status(StatusKind::Settings, key);
+            }
+            Object::KubernetesCluster(_) => dirty.estate = true,
+            Object::Mesh(mesh) => {
+                // A mesh that discovery cannot read falls back on what is stored.
+                if !mesh.discovered_in.is_empty() {
+                    dirty.meshes.insert(Arc::clone(&mesh.discovered_in));
+                }
+                delta.touch_status(StatusKind::Mesh, key);
+                delta.found.insert((OutputKind::Mesh, key.clone()));
+            }
+            Object::Workload(_) => {
+                delta.touch_status(StatusKind::Workload, key);
+                delta.found.insert((OutputKind::Workload, key.clone()));
+            }
+            Object::Destination(_) => {
+                delta.touch_status(StatusKind::Destination, key);
+                delta.found.insert((OutputKind::Destination, key.clone()));
+            }
+            Object::Namespace(_) => {
+                let namespace = Key::new("", key.name(), key.cluster());
+                let beside = self.graph.cluster_index.controllers_in(&namespace);
+                dirty.workloads.extend(beside.cloned());
+            }
+            Object::Node(_) => {
+                dirty.meshes.insert(cluster());
+                self.touch_named(&Named::Node(key.clone()), dirty);
+            }
+            Object::ConfigMap(_) => {
+                dirty.meshes.insert(cluster());
+            }
+            Object::Deployment(_) | Object::DaemonSet(_) | Object::StatefulSet(_) => {
+                if is_candidate(key.name()) {
+                    dirty.meshes.insert(cluster());
+                }
+                self.touch_controller(
+                    Source {
+                        kind: object.kind(),
+                        key: key.clone(),
+                    },
+                    dirty,
+                );
+            }
+            Object::ReplicaSet(replica_set) => {
+                if let Some(owner) = controller_owner(replica_set) {
+                    self.touch_controller(owner, dirty);
+                }
+                let source = Source {
+                    kind: Kind::ReplicaSet,
+                    key: key.clone(),
+                };
+                self.touch_controller(source, dirty);
+            }
+            Object::Pod(pod) => self.touch_pod(pod, dirty),
+            Object::Service(_) => {
+                dirty.destinations.insert(key.clone());
+                if self.hosts_control_plane(key) {
+                    dirty.meshes.insert(cluster());
+                }
+            }
+            Object::EndpointSlice(slice) => dirty.destinations.extend(service_of(slice)),
+            Object::Endpoints(_) => {
+                dirty.destinations.insert(key.clone());
+            }
+        }
+    }
+
+    /// A controller, and the Services beside it: which labels their endpoints have may hang on
+    /// who owns the pods.
+    fn touch_controller(&self, source: Source, dirty: &mut Dirty) {
+        let beside = self
+            .graph
+            .cluster_index
+            .services_in(&namespace_of(&source.key));
+        dirty.destinations.extend(beside.cloned());
+        dirty.workloads.insert(source);
+    }
+
+    fn touch_pod(&self, pod: &Arc<Pod>, dirty: &mut Dirty) {
+        if is_agent(pod) || self.hosts_control_plane(&pod.key) {
+            dirty.meshes.insert(pod.key.cluster().into());
+        }
+        self.touch_named(&Named::Pod(pod.key.clone()), dirty);
+        let Some(owner) = pod_owner(pod) else { return };
+        let root = root_owner(&self.snapshot, owner.clone());
+        // A Service of node ports has the addresses of the nodes of its pods.
+        let workload = self.graph.workloads.found_as(&root);
+        if let Some(workload) = workload.and_then(|workload| workload.controller.as_ref()) {
+            self.touch_services(&pod.key, &workload.pod_labels, dirty);
+        }
+        dirty.workloads.insert(owner);
+        dirty.workloads.insert(root);
+    }
+
+    /// Services in an object's namespace that select pods of these labels.
+    pub(super) fn touch_services(&self, beside: &Key, pod_labels: &Labels, dirty: &mut Dirty) {
+        let services = self.graph.cluster_index.services_in(&namespace_of(beside));
+        dirty.destinations.extend(
+            services
+                .filter(|service| {
+                    self.snapshot.services.get(service).is_some_and(|service| {
+                        !service.selector.is_empty() && pod_labels.contain(&service.selector)
+                    })
+                })
+                .cloned(),
+        );
+    }
+
+    /// Whether a control plane is in the object's namespace: its gateways are looked for there.
+    fn hosts_control_plane(&self, key: &Key) -> bool {
+        control_planes(&self.snapshot, key.cluster())
+            .any(|deployment| deployment.key.namespace() == key.namespace())
+    }
+
+    pub(super) fn touch_named(&self, named: &Named, dirty: &mut Dirty) {
+        for unit in self.graph.readers_of(named) {
+            match unit {
+                Unit::Destination(service) => dirty.destinations.insert(service.clone()),
+                Unit::Record(destination) => dirty.records.insert(destination.clone()),
+            };
+        }
+    }
+
+    pub(super) fn touch_selected(&self, selection: &Destinations, dirty: &mut Dirty) {
+        let table = self.graph.destinations.effective();
+        let selected = self.graph.destination_index.select(selection, table);
+        dirty.records.extend(
+            selected
+                .into_iter()
+                .map(|destination| destination.key.clone()),
+        );
+    }
+
+    /// Destinations of which a policy takes a subset.
+    pub(super) fn touch_subsets(&self, policy: &TrafficPolicy, dirty: &mut Dirty) {
+        let targets = subset_targets(policy);
+        let index = &self.graph.destination_index;
+        dirty.subsets.extend(
+            targets
+                .into_iter()
+                .filter_map(|it| index.of_service(it))
+                .cloned(),
+        );
+    }
+}
+
+impl Delta {
+    pub(super) fn touch_status(&mut self, kind: StatusKind, key: &Key) {
+        self.statuses.insert(StatusKey {
+            kind,
+            key: key.clone(),
+        });
+    }
+}

@@ -1,0 +1,219 @@
+//! The ranks that make outputs: records, subsets, and what is made for a mesh as a whole.
+
+use std::sync::Arc;
+
+use super::{Dirty, State};
+use crate::delta::{Delta, StatusKind};
+use crate::graph::{PolicyKey, Unit};
+use crate::key::Key;
+use crate::kinds::Kind;
+use crate::model::TrafficPolicy;
+use crate::output::mesh::MeshOutputs;
+use crate::record::{Bound, Record, Subsets, subset_targets};
+
+impl State {
+    // Rank 6: records.
+
+    pub(super) fn translate(&mut self, key: &Key, dirty: &mut Dirty, delta: &mut Delta) {
+        let reader = self.reader();
+        let destination = self.graph.destinations.effective().get(key);
+        let now = destination.map(|destination| Arc::new(Record::new(&reader, destination)));
+        let names = reader.into_names();
+        self.graph.remember(&Unit::Record(key.clone()), names);
+        let before = self.graph.records.get(key).cloned();
+        if before == now {
+            return;
+        }
+        delta.destinations.insert(key.clone());
+        delta.touch_status(StatusKind::Destination, key);
+        self.account(key, before.as_deref(), now.as_deref(), dirty, delta);
+        match now {
+            Some(now) => self.graph.records.insert(key.clone(), now),
+            None => {
+                self.graph.records.remove(key);
+            }
+        }
+    }
+
+    /// Keeps the books of what policies come to, from one record to the next.
+    fn account(
+        &mut self,
+        key: &Key,
+        before: Option<&Record>,
+        now: Option<&Record>,
+        dirty: &mut Dirty,
+        delta: &mut Delta,
+    ) {
+        let has_moved = before.map(|record| &record.destination.mesh)
+            != now.map(|record| &record.destination.mesh);
+        let (old, new) = (traffic(before), traffic(now));
+        for bound in old.iter().filter(|bound| has_moved || !new.contains(bound)) {
+            self.book_traffic(key, bound, false, dirty, delta);
+        }
+        for bound in new.iter().filter(|bound| has_moved || !old.contains(bound)) {
+            self.book_traffic(key, bound, true, dirty, delta);
+        }
+        let access = |record: Option<&Record>| {
+            record
+                .map(|record| record.access_policies.to_vec())
+                .unwrap_or_default()
+        };
+        let (old, new) = (access(before), access(now));
+        for bound in old.iter().filter(|bound| has_moved || !new.contains(bound)) {
+            self.book(Kind::AccessPolicy, key, &bound.policy.key, bound, false);
+            delta.touch_status(StatusKind::AccessPolicy, &bound.policy.key);
+        }
+        for bound in new.iter().filter(|bound| has_moved || !old.contains(bound)) {
+            self.book(Kind::AccessPolicy, key, &bound.policy.key, bound, true);
+            delta.touch_status(StatusKind::AccessPolicy, &bound.policy.key);
+        }
+        let federation = |record: Option<&Record>| record.and_then(|it| it.federation.clone());
+        let (old, new) = (federation(before), federation(now));
+        if old != new {
+            for federation in [&old, &new].into_iter().flatten() {
+                let owner = &federation.virtual_mesh;
+                delta.touch_status(StatusKind::VirtualMesh, owner);
+                self.book_federation(owner, key, new.as_deref());
+            }
+        }
+    }
+
+    fn book_traffic(
+        &mut self,
+        key: &Key,
+        bound: &Bound<TrafficPolicy>,
+        is_new: bool,
+        dirty: &mut Dirty,
+        delta: &mut Delta,
+    ) {
+        let policy = &bound.policy;
+        self.book(Kind::TrafficPolicy, key, &policy.key, bound, is_new);
+        delta.touch_status(StatusKind::TrafficPolicy, &policy.key);
+        if !bound.is_applied || subset_targets(policy).is_empty() {
+            return;
+        }
+        let count = self
+            .graph
+            .applied
+            .get(&policy.key)
+            .copied()
+            .unwrap_or_default();
+        let count = if is_new {
+            count + 1
+        } else {
+            count.saturating_sub(1)
+        };
+        if count == 0 {
+            self.graph.applied.remove(&policy.key);
+        } else {
+            self.graph.applied.insert(policy.key.clone(), count);
+        }
+        self.touch_subsets(policy, dirty);
+    }
+
+    fn book<P>(
+        &mut self,
+        kind: Kind,
+        destination: &Key,
+        policy: &Key,
+        bound: &Bound<P>,
+        is_new: bool,
+    ) {
+        if bound.errors.is_empty() {
+            return;
+        }
+        let policy = PolicyKey {
+            kind,
+            key: policy.clone(),
+        };
+        if is_new {
+            self.graph.faults.insert(&policy, destination.clone());
+        } else {
+            self.graph.faults.remove(&policy, destination);
+        }
+    }
+
+    /// Which destinations a virtual mesh federates, and which of them not everywhere.
+    fn book_federation(
+        &mut self,
+        virtual_mesh: &Key,
+        destination: &Key,
+        now: Option<&crate::federate::Federation>,
+    ) {
+        let now = now.filter(|federation| federation.virtual_mesh == *virtual_mesh);
+        if now.is_some() {
+            self.graph
+                .federated
+                .insert(virtual_mesh, destination.clone());
+        } else {
+            self.graph.federated.remove(virtual_mesh, destination);
+        }
+        let key = PolicyKey {
+            kind: Kind::VirtualMesh,
+            key: virtual_mesh.clone(),
+        };
+        if now.is_some_and(|federation| !federation.errors.is_empty()) {
+            self.graph.faults.insert(&key, destination.clone());
+        } else {
+            self.graph.faults.remove(&key, destination);
+        }
+    }
+
+    // Rank 7: subsets.
+
+    pub(super) fn gather_subsets(&mut self, key: &Key, delta: &mut Delta) {
+        let destination = self.graph.destinations.effective().get(key);
+        let service = destination.and_then(|destination| destination.service.as_ref());
+        let policies: Vec<_> = service
+            .into_iter()
+            .flat_map(|it| {
+                self.graph
+                    .traffic_index
+                    .targeting(&it.reference)
+                    .filter(|policy| self.graph.applied.contains_key(*policy))
+                    .filter_map(|policy| self.snapshot.traffic_policies.get(policy))
+                    .filter(|policy| subset_targets(policy).contains(&it.reference))
+            })
+            .cloned()
+            .collect();
+        let now = (!policies.is_empty()).then(|| Arc::new(Subsets(policies)));
+        if self.graph.subsets.get(key) == now.as_ref() {
+            return;
+        }
+        delta.destinations.insert(key.clone());
+        delta.touch_status(StatusKind::Destination, key);
+        match now {
+            Some(now) => self.graph.subsets.insert(key.clone(), now),
+            None => {
+                self.graph.subsets.remove(key);
+            }
+        }
+    }
+
+    // Rank 8: what is made for a mesh as a whole.
+
+    pub(super) fn translate_mesh(&mut self, key: &Key, delta: &mut Delta) {
+        let site = self.graph.estate.site(key);
+        let now = site
+            .and_then(|site| {
+                MeshOutputs::new(&self.options.namespace, site, || self.workloads_of(key))
+            })
+            .map(Arc::new);
+        if self.graph.mesh_outputs.get(key) == now.as_ref() {
+            return;
+        }
+        delta.meshes.insert(key.clone());
+        match now {
+            Some(now) => self.graph.mesh_outputs.insert(key.clone(), now),
+            None => {
+                self.graph.mesh_outputs.remove(key);
+            }
+        }
+    }
+}
+
+fn traffic(record: Option<&Record>) -> Vec<Bound<TrafficPolicy>> {
+    record
+        .map(|record| record.traffic_policies.to_vec())
+        .unwrap_or_default()
+}

@@ -1,0 +1,218 @@
+//! Persistent ordered maps and sets: the only place that names the library behind them.
+//!
+//! A clone is a pointer copy and shares everything with its origin; a change copies the path to
+//! what it changes and nothing else. That is what lets a reader hold a state for as long as it
+//! likes, and what makes a trial on a copy cost no more than the trial itself.
+
+use std::borrow::Borrow;
+use std::fmt;
+
+use rpds::{RedBlackTreeMapSync, RedBlackTreeSetSync};
+
+/// A persistent map, iterated in key order.
+#[derive(Clone)]
+pub struct Table<K: Ord, V>(RedBlackTreeMapSync<K, V>);
+
+impl<K: Ord + Clone, V: Clone> Table<K, V> {
+    /// An empty table.
+    pub fn new() -> Self {
+        Self(RedBlackTreeMapSync::new_sync())
+    }
+
+    /// What stands under `key`.
+    pub fn get<Q: Ord + ?Sized>(&self, key: &Q) -> Option<&V>
+    where
+        K: Borrow<Q>,
+    {
+        self.0.get(key)
+    }
+
+    /// Whether something stands under `key`.
+    pub fn contains_key<Q: Ord + ?Sized>(&self, key: &Q) -> bool
+    where
+        K: Borrow<Q>,
+    {
+        self.0.contains_key(key)
+    }
+
+    /// Puts `value` under `key`, in place of what was there.
+    pub fn insert(&mut self, key: K, value: V) {
+        self.0.insert_mut(key, value);
+    }
+
+    /// Takes away what stands under `key`; says whether there was something.
+    pub fn remove<Q: Ord + ?Sized>(&mut self, key: &Q) -> bool
+    where
+        K: Borrow<Q>,
+    {
+        self.0.remove_mut(key)
+    }
+
+    /// Changes what stands under `key` in place.
+    pub fn get_mut<Q: Ord + ?Sized>(&mut self, key: &Q) -> Option<&mut V>
+    where
+        K: Borrow<Q>,
+    {
+        self.0.get_mut(key)
+    }
+
+    /// How many entries there are.
+    pub fn len(&self) -> usize {
+        self.0.size()
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// All entries in key order.
+    pub fn iter(&self) -> impl Iterator<Item = (&K, &V)> {
+        self.0.iter()
+    }
+
+    /// All keys in order.
+    pub fn keys(&self) -> impl Iterator<Item = &K> {
+        self.0.keys()
+    }
+
+    /// All values in the order of their keys.
+    pub fn values(&self) -> impl Iterator<Item = &V> {
+        self.0.values()
+    }
+
+    /// Entries from `key` on, in order.
+    pub fn starting_at(&self, key: K) -> impl Iterator<Item = (&K, &V)> {
+        self.0.range(key..)
+    }
+}
+
+impl<K: Ord + Clone, V: Clone> Default for Table<K, V> {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl<K: Ord + Clone + fmt::Debug, V: Clone + fmt::Debug> fmt::Debug for Table<K, V> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_map().entries(self.iter()).finish()
+    }
+}
+
+impl<K: Ord + Clone, V: Clone + PartialEq> PartialEq for Table<K, V> {
+    fn eq(&self, other: &Self) -> bool {
+        self.len() == other.len() && self.iter().eq(other.iter())
+    }
+}
+
+/// A persistent set, iterated in order.
+#[derive(Clone)]
+pub struct Set<T: Ord>(RedBlackTreeSetSync<T>);
+
+impl<T: Ord + Clone> Set<T> {
+    /// An empty set.
+    pub fn new() -> Self {
+        Self(RedBlackTreeSetSync::new_sync())
+    }
+
+    /// Adds `item`.
+    pub fn insert(&mut self, item: T) {
+        self.0.insert_mut(item);
+    }
+
+    /// Takes `item` out; says whether it was in.
+    pub fn remove<Q: Ord + ?Sized>(&mut self, item: &Q) -> bool
+    where
+        T: Borrow<Q>,
+    {
+        self.0.remove_mut(item)
+    }
+
+    /// Whether `item` is in.
+    pub fn contains<Q: Ord + ?Sized>(&self, item: &Q) -> bool
+    where
+        T: Borrow<Q>,
+    {
+        self.0.contains(item)
+    }
+
+    /// How many items there are.
+    pub fn len(&self) -> usize {
+        self.0.size()
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// The smallest item.
+    pub fn first(&self) -> Option<&T> {
+        self.0.first()
+    }
+
+    /// All items in order.
+    pub fn iter(&self) -> impl Iterator<Item = &T> {
+        self.0.iter()
+    }
+}
+
+impl<T: Ord + Clone> Default for Set<T> {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl<T: Ord + Clone + fmt::Debug> fmt::Debug for Set<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_set().entries(self.iter()).finish()
+    }
+}
+
+impl<T: Ord + Clone> PartialEq for Set<T> {
+    fn eq(&self, other: &Self) -> bool {
+        self.len() == other.len() && self.iter().eq(other.iter())
+    }
+}
+
+/// Many values under one key, both ordered; a key without values is not kept.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Multimap<K: Ord + Clone, V: Ord + Clone>(Table<K, Set<V>>);
+
+impl<K: Ord + Clone, V: Ord + Clone> Multimap<K, V> {
+    /// Puts `value` under `key`.
+    pub fn insert(&mut self, key: &K, value: V) {
+        if let Some(set) = self.0.get_mut(key) {
+            set.insert(value);
+        } else {
+            let mut set = Set::new();
+            set.insert(value);
+            self.0.insert(key.clone(), set);
+        }
+    }
+
+    /// Takes `value` from under `key`.
+    pub fn remove(&mut self, key: &K, value: &V) {
+        let Some(set) = self.0.get_mut(key) else {
+            return;
+        };
+        set.remove(value);
+        if set.is_empty() {
+            self.0.remove(key);
+        }
+    }
+
+    /// The values under `key`.
+    pub fn get<Q: Ord + ?Sized>(&self, key: &Q) -> Option<&Set<V>>
+    where
+        K: Borrow<Q>,
+    {
+        self.0.get(key)
+    }
+}
+
+impl<K: Ord + Clone, V: Ord + Clone> Default for Multimap<K, V> {
+    fn default() -> Self {
+        Self(Table::new())
+    }
+}

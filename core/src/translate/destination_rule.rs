@@ -1,0 +1,41 @@
+//! `DestinationRule`: TLS, subsets and keepalive of one host.
+
+use ferromesh_istio::DestinationRule;
+use ferromesh_istio::destination_rule::{
+    ClientTls, ClientTlsMode, ConnectionPool, Subset, TcpKeepalive, TcpSettings, TrafficPolicy,
+};
+
+use crate::model::duration;
+use crate::model::virtual_mesh::Keepalive;
+use crate::record::Subsets;
+
+/// Renders the rule of one host.
+pub(crate) fn render(
+    host: &str,
+    tls_mode: ClientTlsMode,
+    keepalive: Option<&Keepalive>,
+    subsets: &Subsets,
+) -> DestinationRule {
+    DestinationRule {
+        host: host.to_owned(),
+        traffic_policy: Some(TrafficPolicy {
+            tls: Some(ClientTls { mode: tls_mode }),
+            connection_pool: keepalive.map(|keepalive| ConnectionPool {
+                tcp: Some(TcpSettings {
+                    tcp_keepalive: Some(TcpKeepalive {
+                        probes: keepalive.probes,
+                        time: keepalive.time.map(duration::print),
+                        interval: keepalive.interval.map(duration::print),
+                    }),
+                }),
+            }),
+        }),
+        subsets: subsets
+            .by_name()
+            .map(|(name, labels)| Subset {
+                name: name.to_owned(),
+                labels: labels.to_map(),
+            })
+            .collect(),
+    }
+}
