@@ -121,7 +121,8 @@ impl Delta {
                 Changed::Added(translated, slot) | Changed::Differs(translated, slot) => translated
                     .render(slot, owner)
                     .map(|output| OutputChange::Upsert(Box::new(output))),
-                Changed::Removed(key) => Some(OutputChange::Delete(key)),
+                Changed::Removed(gone) if self.is_taken_over(key, &gone) => None,
+                Changed::Removed(gone) => Some(OutputChange::Delete(gone)),
             })
         });
         let meshes = self.meshes.iter().flat_map(move |key| {
@@ -158,6 +159,7 @@ impl Delta {
                 match change {
                     Changed::Added(..) => effect.added += 1,
                     Changed::Differs(..) => effect.changed += 1,
+                    Changed::Removed(gone) if self.is_taken_over(key, &gone) => {}
                     Changed::Removed(_) => effect.removed += 1,
                 }
                 None
@@ -188,6 +190,29 @@ impl Delta {
             }
         }
         effect
+    }
+
+    /// Whether an object that a destination had is another destination's now: two can be the same
+    /// Service, or have the same federated name.
+    fn is_taken_over(&self, by_other_than: &Key, gone: &OutputKey) -> bool {
+        let Some(before) = self.before.translated(by_other_than) else {
+            return false;
+        };
+        let Some(service) = before.record.service() else {
+            return false;
+        };
+        self.after
+            .graph
+            .destination_index
+            .rivals(service)
+            .filter(|rival| *rival != by_other_than)
+            .filter_map(|rival| self.after.translated(rival))
+            .any(|rival| {
+                rival
+                    .slots()
+                    .into_iter()
+                    .any(|slot| rival.key(slot).as_ref() == Some(gone))
+            })
     }
 
     fn translated(&self, key: &Key) -> (Option<Translated<'_>>, Option<Translated<'_>>) {

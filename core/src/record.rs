@@ -112,6 +112,7 @@ impl Record {
             return record;
         };
         if reader.is_duplicate(destination, service) {
+            record.site = None;
             record.traffic_policies = without_output(traffic_policies, None);
             record.access_policies = without_output(access_policies, None);
             return record;

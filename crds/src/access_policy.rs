@@ -21,7 +21,6 @@ use crate::{schema, wire};
     kind = "AccessPolicy",
     plural = "accesspolicies",
     shortname = "acp",
-    category = "mesh",
     category = "gloo-mesh",
     namespaced,
     status = "AccessPolicyStatus",

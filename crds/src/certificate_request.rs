@@ -17,7 +17,6 @@ use crate::{schema, wire};
     kind = "CertificateRequest",
     plural = "certificaterequests",
     shortname = "mcr",
-    category = "mesh",
     category = "gloo-mesh",
     namespaced,
     status = "CertificateRequestStatus",

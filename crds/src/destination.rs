@@ -30,7 +30,6 @@ use crate::{schema, wire};
     kind = "Destination",
     plural = "destinations",
     shortname = "dst",
-    category = "mesh",
     category = "gloo-mesh",
     namespaced,
     status = "DestinationStatus",

@@ -16,7 +16,6 @@ use crate::{schema, wire};
     kind = "IssuedCertificate",
     plural = "issuedcertificates",
     shortname = "icert",
-    category = "mesh",
     category = "gloo-mesh",
     namespaced,
     status = "IssuedCertificateStatus",

@@ -17,7 +17,6 @@ use crate::{schema, wire};
     kind = "KubernetesCluster",
     plural = "kubernetesclusters",
     shortname = "kc",
-    category = "mesh",
     category = "gloo-mesh",
     namespaced,
     status = "KubernetesClusterStatus",

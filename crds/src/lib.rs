@@ -8,7 +8,7 @@
 //! - [`meta`]: labels, annotations and names that everybody must spell alike.
 //! - [`name`], [`identity`]: names as types.
 //! - [`condition`]: conditions of a status, and when they move.
-//! - [`reference`], [`selector`], [`string_match`], [`approval`], [`cert_options`],
+//! - [`mod@reference`], [`selector`], [`string_match`], [`approval`], [`cert_options`],
 //!   [`header_manipulation`], [`tcp_keepalive`], [`empty`]: what several kinds share.
 //! - [`mesh`], [`workload`], [`destination`]: what discovery finds.
 //! - [`traffic_policy`], [`access_policy`], [`virtual_mesh`]: what users ask for.

@@ -21,7 +21,6 @@ use crate::{schema, wire};
     kind = "Mesh",
     plural = "meshes",
     shortname = "msh",
-    category = "mesh",
     category = "gloo-mesh",
     namespaced,
     status = "MeshStatus",

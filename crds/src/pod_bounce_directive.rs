@@ -19,7 +19,6 @@ use crate::{schema, wire};
     kind = "PodBounceDirective",
     plural = "podbouncedirectives",
     shortname = "pbd",
-    category = "mesh",
     category = "gloo-mesh",
     namespaced,
     status = "PodBounceDirectiveStatus",

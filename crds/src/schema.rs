@@ -69,9 +69,9 @@ pub(crate) fn complete(members: &[&str]) -> Value {
 fn count(members: &[&str]) -> String {
     let set: Vec<_> = members
         .iter()
-        .map(|member| format!("has(self.{member})"))
+        .map(|member| format!("(has(self.{member}) ? 1 : 0)"))
         .collect();
-    format!("[{}].filter(set, set).size()", set.join(", "))
+    set.join(" + ")
 }
 
 fn listing(members: &[&str]) -> String {
@@ -147,6 +147,29 @@ pub(crate) fn duration(_: &mut SchemaGenerator) -> Schema {
             ),
         ],
     })
+}
+
+/// Like [`duration`], where no time at all says "without bound".
+pub(crate) fn duration_or_zero(_: &mut SchemaGenerator) -> Schema {
+    json_schema!({
+        "type": "string",
+        "maxLength": 64,
+        "x-kubernetes-validations": [
+            rule(
+                &format!(
+                    "self.size() > 0 && self.matches('{DURATION}') && \
+                     (duration(self) >= duration('1ms') || duration(self) == duration('0s'))"
+                ),
+                "write a duration in whole milliseconds, at least 1ms, for example 100ms, 5s or \
+                 1h30m; 0s for no bound",
+            ),
+        ],
+    })
+}
+
+/// A weight beside others; what counts is its part of their sum.
+pub(crate) fn weight(_: &mut SchemaGenerator) -> Schema {
+    json_schema!({"type": "integer", "format": "int64", "minimum": 0, "maximum": 1_000_000})
 }
 
 /// A DNS name, or nothing.

@@ -21,7 +21,6 @@ use crate::{schema, wire};
     kind = "Settings",
     plural = "settings",
     singular = "settings",
-    category = "mesh",
     category = "gloo-mesh",
     namespaced,
     status = "SettingsStatus",

@@ -48,7 +48,6 @@ use crate::{schema, wire};
     kind = "TrafficPolicy",
     plural = "trafficpolicies",
     shortname = "tp",
-    category = "mesh",
     category = "gloo-mesh",
     namespaced,
     status = "TrafficPolicyStatus",
@@ -93,7 +92,7 @@ pub struct Policy {
     pub fault_injection: Option<FaultInjection>,
     /// Time after which a request fails, all its retries included.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(schema_with = "schema::duration")]
+    #[schemars(schema_with = "schema::duration_or_zero")]
     pub request_timeout: Option<String>,
     /// Repeats requests that failed.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -26,7 +26,6 @@ use crate::{schema, wire};
     kind = "VirtualMesh",
     plural = "virtualmeshes",
     shortname = "vmesh",
-    category = "mesh",
     category = "gloo-mesh",
     namespaced,
     status = "VirtualMeshStatus",

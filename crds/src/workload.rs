@@ -20,7 +20,6 @@ use crate::{schema, wire};
     kind = "Workload",
     plural = "workloads",
     shortname = "mwl",
-    category = "mesh",
     category = "gloo-mesh",
     namespaced,
     status = "WorkloadStatus",

@@ -3,8 +3,8 @@
 use std::fmt::Write as _;
 use std::time::Duration;
 
-/// Longest duration that protobuf's JSON form can say, about 10,000 years.
-const MAX: Duration = Duration::from_secs(315_576_000_000);
+/// Longest duration that is taken: a million hours, which the API's schema stays within, too.
+const MAX: Duration = Duration::from_secs(1_000_000 * 3_600);
 
 /// Reads Go's duration syntax, refusing negative values.
 pub fn parse(text: &str) -> Result<Duration, String> {

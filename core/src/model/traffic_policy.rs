@@ -41,7 +41,7 @@ pub struct TrafficPolicy {
 /// What a policy does with requests.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Actions {
-    /// Bound on a request, zero for none.
+    /// Bound on a request.
     pub timeout: Option<Duration>,
     /// Tries after the first.
     pub retries: Option<Retries>,
@@ -161,6 +161,7 @@ impl Actions {
             timeout: policy
                 .request_timeout
                 .as_ref()
+                .filter(|text| !is_zero(text))
                 .and_then(|text| time(door, field("requestTimeout"), text)),
             retries: policy
                 .retries
@@ -256,10 +257,23 @@ impl Fault {
     }
 }
 
-/// Reads a duration field.
+/// Whether a timeout says that there is none, as Istio has it by itself.
+fn is_zero(timeout: &str) -> bool {
+    duration::parse(timeout) == Ok(Duration::ZERO)
+}
+
+/// Reads a duration field. Istio takes none below a millisecond, nor a finer one.
 fn time(door: &mut Door, path: String, text: &str) -> Option<Duration> {
     match duration::parse(text) {
-        Ok(duration) => Some(duration),
+        Ok(duration) if !duration.is_zero() && duration.subsec_nanos() % 1_000_000 == 0 => {
+            Some(duration)
+        }
+        Ok(_) => {
+            let message =
+                format!("`{text}` is too fine for Istio; use whole milliseconds, at least 1ms");
+            door.refuse(path, Code::Invalid, message);
+            None
+        }
         Err(message) => {
             door.refuse(path, Code::Invalid, message);
             None

@@ -247,11 +247,11 @@ impl CertificateOptions {
         let ttl_days = number("ttlDays", options.ttl_days, 1..=36_500);
         let rsa_bits = number("rsaKeySizeBytes", options.rsa_key_size_bytes, 2_048..=8_192);
         let ratio = options.secret_rotation_grace_period_ratio;
-        if !(0.0..1.0).contains(&ratio) {
+        if !(0.0..=1.0).contains(&ratio) {
             door.refuse(
                 format!("{path}.secretRotationGracePeriodRatio"),
                 Code::Invalid,
-                format!("{ratio} is not a share of a life; use a number above 0 and below 1"),
+                format!("{ratio} is not a share of a life; use a number above 0 and up to 1"),
             );
         }
         Self {
@@ -339,6 +339,18 @@ impl Federation {
 
 impl Keepalive {
     fn parse(door: &mut Door, path: &str, keepalive: &crds::tcp_keepalive::TcpKeepalive) -> Self {
+        let probes = u32::try_from(keepalive.probes);
+        if probes.is_err() {
+            door.refuse(
+                format!("{path}.probes"),
+                Code::Invalid,
+                format!(
+                    "{} is not a count of probes; use 0 to {}",
+                    keepalive.probes,
+                    u32::MAX
+                ),
+            );
+        }
         let mut time = |field: &str, text: &Option<String>| {
             let text = text.as_ref()?;
             duration::parse(text)
@@ -348,9 +360,7 @@ impl Keepalive {
         Self {
             time: time("time", &keepalive.time),
             interval: time("interval", &keepalive.interval),
-            probes: u32::try_from(keepalive.probes)
-                .ok()
-                .filter(|probes| *probes > 0),
+            probes: probes.ok().filter(|probes| *probes > 0),
         }
     }
 }

@@ -189,10 +189,9 @@ impl<'a> Translated<'a> {
             return false;
         };
         let (service, other_service) = (mine.service, theirs.service);
-        let named = || {
-            self.record.destination.annotations == other.record.destination.annotations
-                && mine.site.domain == theirs.site.domain
-        };
+        let annotated =
+            || self.record.destination.annotations == other.record.destination.annotations;
+        let local_host = || mine.site.domain == theirs.site.domain;
         let routes = |origin: &str| {
             service.ports == other_service.ports
                 && self.record.routes.from(origin) == other.record.routes.from(origin)
@@ -205,15 +204,18 @@ impl<'a> Translated<'a> {
             }
             _ => false,
         };
+        // Another mesh of the same cluster calls the service by its own name.
+        let remote_host =
+            |client: &Client| *client.cluster != *service.reference.cluster() || local_host();
         let entry =
             || service.ports == other_service.ports && service.endpoints == other_service.endpoints;
         match slot {
             Slot::Local(LocalKind::VirtualService) => {
-                named() && routes(service.reference.cluster())
+                annotated() && local_host() && routes(service.reference.cluster())
             }
-            Slot::Local(LocalKind::DestinationRule) => named() && rule(),
+            Slot::Local(LocalKind::DestinationRule) => annotated() && local_host() && rule(),
             Slot::Local(LocalKind::AuthorizationPolicy) => {
-                named() && self.record.authorization == other.record.authorization
+                annotated() && self.record.authorization == other.record.authorization
             }
             Slot::Own(OwnKind::DestinationRule) => federation() && rule(),
             Slot::Own(OwnKind::ServiceEntry) => {
@@ -225,15 +227,19 @@ impl<'a> Translated<'a> {
                             .map(|(theirs, _)| theirs.local_resolution)
             }
             Slot::Remote(RemoteKind::VirtualService, client) => {
-                named() && federation() && routes(&client.cluster)
+                annotated() && remote_host(client) && federation() && routes(&client.cluster)
             }
-            Slot::Remote(RemoteKind::DestinationRule, _) => {
+            Slot::Remote(RemoteKind::DestinationRule, client) => {
                 let keepalive = |translated: Self| {
                     translated
                         .federation()
                         .and_then(|(_, membership)| membership.virtual_mesh.federation.keepalive)
                 };
-                named() && federation() && rule() && keepalive(self) == keepalive(other)
+                annotated()
+                    && remote_host(client)
+                    && federation()
+                    && rule()
+                    && keepalive(self) == keepalive(other)
             }
             Slot::Remote(RemoteKind::ServiceEntry, _) => {
                 let reached = |translated: Self| {

@@ -37,6 +37,10 @@ impl State {
             Change::Remove(kind, key) => self.replace(kind, &key, None, dirty, delta),
             Change::Synced { cluster, kind } => {
                 self.synced.insert((Arc::clone(&cluster), kind));
+                if kind == Kind::Secret {
+                    // A root that is not there is missing from now on, and no longer unknown.
+                    self.touch_virtual_meshes(delta);
+                }
                 if !self.complete.contains(&cluster)
                     && expected(&cluster).all(|kind| self.is_synced(&cluster, kind))
                 {
@@ -212,11 +216,7 @@ impl State {
                 dirty.estate = true;
                 delta.touch_status(StatusKind::VirtualMesh, key);
             }
-            Object::Secret(_) => {
-                for virtual_mesh in self.snapshot.virtual_meshes.keys() {
-                    delta.touch_status(StatusKind::VirtualMesh, virtual_mesh);
-                }
-            }
+            Object::Secret(_) => self.touch_virtual_meshes(delta),
             Object::Settings(_) => {
                 dirty.estate = true;
                 dirty.meshes.extend(
@@ -289,6 +289,12 @@ impl State {
             Object::Endpoints(_) => {
                 dirty.destinations.insert(key.clone());
             }
+        }
+    }
+
+    fn touch_virtual_meshes(&self, delta: &mut Delta) {
+        for virtual_mesh in self.snapshot.virtual_meshes.keys() {
+            delta.touch_status(StatusKind::VirtualMesh, virtual_mesh);
         }
     }
 

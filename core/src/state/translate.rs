@@ -7,7 +7,7 @@ use crate::delta::{Delta, StatusKind};
 use crate::graph::{PolicyKey, Unit};
 use crate::key::Key;
 use crate::kinds::Kind;
-use crate::model::TrafficPolicy;
+use crate::model::{AccessPolicy, TrafficPolicy};
 use crate::output::mesh::MeshOutputs;
 use crate::record::{Bound, Record, Subsets, subset_targets};
 
@@ -47,25 +47,29 @@ impl State {
         let has_moved = before.map(|record| &record.destination.mesh)
             != now.map(|record| &record.destination.mesh);
         let (old, new) = (traffic(before), traffic(now));
-        for bound in old.iter().filter(|bound| has_moved || !new.contains(bound)) {
-            self.book_traffic(key, bound, false, dirty, delta);
+        if old != new || has_moved {
+            // All of them: who is accepted first counts for those that come after.
+            for bound in old.iter().chain(new) {
+                delta.touch_status(StatusKind::TrafficPolicy, &bound.policy.key);
+            }
         }
-        for bound in new.iter().filter(|bound| has_moved || !old.contains(bound)) {
-            self.book_traffic(key, bound, true, dirty, delta);
+        for bound in old.iter().filter(|bound| !new.contains(bound)) {
+            self.book_traffic(key, bound, false, dirty);
         }
-        let access = |record: Option<&Record>| {
-            record
-                .map(|record| record.access_policies.to_vec())
-                .unwrap_or_default()
-        };
+        for bound in new.iter().filter(|bound| !old.contains(bound)) {
+            self.book_traffic(key, bound, true, dirty);
+        }
         let (old, new) = (access(before), access(now));
-        for bound in old.iter().filter(|bound| has_moved || !new.contains(bound)) {
-            self.book(Kind::AccessPolicy, key, &bound.policy.key, bound, false);
-            delta.touch_status(StatusKind::AccessPolicy, &bound.policy.key);
+        if old != new || has_moved {
+            for bound in old.iter().chain(new) {
+                delta.touch_status(StatusKind::AccessPolicy, &bound.policy.key);
+            }
         }
-        for bound in new.iter().filter(|bound| has_moved || !old.contains(bound)) {
+        for bound in old.iter().filter(|bound| !new.contains(bound)) {
+            self.book(Kind::AccessPolicy, key, &bound.policy.key, bound, false);
+        }
+        for bound in new.iter().filter(|bound| !old.contains(bound)) {
             self.book(Kind::AccessPolicy, key, &bound.policy.key, bound, true);
-            delta.touch_status(StatusKind::AccessPolicy, &bound.policy.key);
         }
         let federation = |record: Option<&Record>| record.and_then(|it| it.federation.clone());
         let (old, new) = (federation(before), federation(now));
@@ -84,11 +88,9 @@ impl State {
         bound: &Bound<TrafficPolicy>,
         is_new: bool,
         dirty: &mut Dirty,
-        delta: &mut Delta,
     ) {
         let policy = &bound.policy;
         self.book(Kind::TrafficPolicy, key, &policy.key, bound, is_new);
-        delta.touch_status(StatusKind::TrafficPolicy, &policy.key);
         if !bound.is_applied || subset_targets(policy).is_empty() {
             return;
         }
@@ -212,8 +214,14 @@ impl State {
     }
 }
 
-fn traffic(record: Option<&Record>) -> Vec<Bound<TrafficPolicy>> {
+fn traffic(record: Option<&Record>) -> &[Bound<TrafficPolicy>] {
     record
-        .map(|record| record.traffic_policies.to_vec())
+        .map(|record| &*record.traffic_policies)
+        .unwrap_or_default()
+}
+
+fn access(record: Option<&Record>) -> &[Bound<AccessPolicy>] {
+    record
+        .map(|record| &*record.access_policies)
         .unwrap_or_default()
 }

@@ -12,7 +12,7 @@ use crate::{schema, wire};
 /// Divides requests among destinations.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-#[schemars(extend("x-kubernetes-validations" = [schema::rule("!has(self.destinations) || self.destinations.size() < 2 || self.destinations.map(target, has(target.weight) ? target.weight : 0).sum() == 100", "the weights of several destinations must add up to 100: they are percent")]))]
+#[schemars(extend("x-kubernetes-validations" = [schema::rule("!has(self.destinations) || self.destinations.size() < 2 || self.destinations.exists(target, has(target.weight) && target.weight > 0)", "give at least one of several destinations a weight above 0: a share is a weight's part of their sum")]))]
 pub struct TrafficShift {
     /// The destinations and their shares.
     #[serde(default, deserialize_with = "wire::nullable")]
@@ -26,10 +26,11 @@ pub struct TrafficShift {
 #[serde(rename_all = "camelCase")]
 #[schemars(extend("x-kubernetes-validations" = [schema::exactly_one(&["kubeService", "virtualDestination", "staticDestination", "clusterHeader"])]))]
 pub struct WeightedDestination {
-    /// Share of the requests in percent.
+    /// Share of the requests: this weight's part of the sum of all. Percent, where they add up
+    /// to 100.
     #[serde(default, deserialize_with = "wire::nullable")]
     #[serde(skip_serializing_if = "wire::is_default")]
-    #[schemars(schema_with = "schema::percent")]
+    #[schemars(schema_with = "schema::weight")]
     pub weight: i64,
     /// A Kubernetes Service.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -69,6 +69,19 @@ fn short_names_are_ours_alone() {
 }
 
 #[test]
+fn no_category_hides_a_kind() {
+    for names in all().into_iter().map(|it| it.spec.names) {
+        let categories = names.categories.unwrap_or_default();
+        assert_eq!(
+            categories,
+            ["gloo-mesh"],
+            "{}: `kubectl get mesh` means a kind",
+            names.kind
+        );
+    }
+}
+
+#[test]
 fn only_formats_that_api_servers_know_appear() {
     for (kind, schema) in &schemas() {
         for (path, node) in nodes(schema) {

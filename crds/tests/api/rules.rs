@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::Path;
 
-use kube_core::cel::{ErrorKind, Validator};
+use kube_core::cel::{ErrorKind, ValidationErrors, Validator};
 use serde::Deserialize;
 use serde_json::Value;
 
@@ -190,7 +190,7 @@ fn judge(schema: &Value, object: &Value) -> Vec<Refusal> {
     let mut refusals = Vec::new();
     check(schema, object, "", "", &mut refusals);
     let errors = Validator::new().validate(schema, object, None).err();
-    for error in errors.into_iter().flat_map(|errors| errors.into_vec()) {
+    for error in errors.map_or(Vec::new(), ValidationErrors::into_vec) {
         assert_eq!(error.kind, ErrorKind::ValidationFailure, "{error}");
         refusals.push(Refusal {
             rule: (schema_path(&error.field_path), error.rule),
@@ -216,7 +216,7 @@ fn schema_path(path: &str) -> String {
     out + rest
 }
 
-/// The part of OpenAPI validation that our schemas use, in the words of an API server.
+/// The part of `OpenAPI` validation that our schemas use, in the words of an API server.
 fn check(schema: &Value, value: &Value, path: &str, at: &str, refusals: &mut Vec<Refusal>) {
     let field = at.trim_start_matches('.');
     let mut refuse = |keyword: &str, message: String| {

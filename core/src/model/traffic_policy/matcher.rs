@@ -28,6 +28,17 @@ fn one(door: &mut Door, path: &str, matcher: &wire::HttpMatcher) -> HttpMatch {
         None => (None, false),
     };
     let (headers, without_headers) = headers(door, &format!("{path}.headers"), &matcher.headers);
+    if !matcher
+        .method
+        .bytes()
+        .all(|byte| byte.is_ascii_alphabetic())
+    {
+        door.refuse(
+            format!("{path}.method"),
+            Code::Invalid,
+            "write an HTTP method, for example GET; for several, write a matcher each",
+        );
+    }
     HttpMatch {
         uri,
         ignore_uri_case,
@@ -76,6 +87,11 @@ fn string_match(
         check_pattern(door, path, pattern);
         (Some(StringMatch::Regex(format!("{case}{pattern}"))), false)
     } else {
+        door.refuse(
+            path,
+            Code::Required,
+            "set one of exact, prefix, regex and suffix",
+        );
         (None, false)
     }
 }

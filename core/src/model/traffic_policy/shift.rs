@@ -9,12 +9,13 @@ use crate::model::labels::Labels;
 use crate::model::reject::{Code, Door};
 use crate::naming;
 
-const MAX_TARGETS: usize = 100;
+const MAX_TARGETS: usize = 256;
+const MAX_WEIGHT: u32 = 1_000_000;
 
 /// A target and its weight.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ShiftTarget {
-    /// Percent of the requests.
+    /// Share of the requests: its part of the sum of all weights.
     pub weight: u32,
     /// Where they go.
     pub target: Target,
@@ -36,12 +37,11 @@ pub struct Target {
 pub(super) fn parse(door: &mut Door, path: &str, shift: &wire::TrafficShift) -> Arc<[ShiftTarget]> {
     let path = format!("{path}.destinations");
     door.limit(&path, shift.destinations.len(), MAX_TARGETS);
-    let total: i64 = shift.destinations.iter().map(|target| target.weight).sum();
-    if shift.destinations.len() > 1 && total != 100 {
+    if shift.destinations.len() > 1 && shift.destinations.iter().all(|target| target.weight == 0) {
         door.refuse(
             &path,
             Code::Invalid,
-            format!("weights add up to {total}, not to 100; Istio refuses such a route"),
+            "give at least one of several destinations a weight above 0 (Istio refuses the route)",
         );
     }
     shift
@@ -56,13 +56,13 @@ pub(super) fn parse(door: &mut Door, path: &str, shift: &wire::TrafficShift) -> 
 fn one(door: &mut Door, path: &str, target: &wire::WeightedDestination) -> Option<ShiftTarget> {
     let weight = u32::try_from(target.weight)
         .ok()
-        .filter(|weight| *weight <= 100);
+        .filter(|weight| *weight <= MAX_WEIGHT);
     if weight.is_none() {
         door.refuse(
             format!("{path}.weight"),
             Code::Invalid,
             format!(
-                "{} is not a weight; use a number from 0 to 100",
+                "{} is not a weight; use a number from 0 to {MAX_WEIGHT}",
                 target.weight
             ),
         );

@@ -11,7 +11,7 @@ use ferromesh_crds::meta::DEFAULT_HOSTNAME_SUFFIX;
 /// Where requests go, for callers of any cluster.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Backend {
-    /// Percent of the requests.
+    /// Share of the requests: its part of the sum of all weights.
     pub weight: u32,
     /// Its host.
     pub host: Host,
