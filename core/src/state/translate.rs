@@ -165,7 +165,10 @@ impl State {
 
     pub(super) fn gather_subsets(&mut self, key: &Key, delta: &mut Delta) {
         let destination = self.graph.destinations.effective().get(key);
-        let service = destination.and_then(|destination| destination.service.as_ref());
+        let service = destination
+            .and_then(|destination| destination.service.as_ref())
+            // A Service that is there twice has its outputs once.
+            .filter(|it| self.graph.destination_index.of_service(&it.reference) == Some(key));
         let policies: Vec<_> = service
             .into_iter()
             .flat_map(|it| {
