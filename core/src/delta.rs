@@ -112,7 +112,8 @@ impl Delta {
         self.destinations.iter()
     }
 
-    /// Every output that differs, rendered.
+    /// Every output that differs, rendered. One that came about in another way may turn out to be
+    /// the same; one that is not named here is.
     pub fn outputs(&self) -> impl Iterator<Item = OutputChange> {
         let owner = &self.after.options.namespace;
         let destinations = self.destinations.iter().flat_map(move |key| {

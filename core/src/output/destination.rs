@@ -194,7 +194,11 @@ impl<'a> Translated<'a> {
         let local_host = || mine.site.domain == theirs.site.domain;
         let routes = |origin: &str| {
             service.ports == other_service.ports
-                && self.record.routes.from(origin) == other.record.routes.from(origin)
+                && self
+                    .record
+                    .routes
+                    .from(origin)
+                    .renders_like(other.record.routes.from(origin))
         };
         let rule = || mine.site.tls_mode == theirs.site.tls_mode && self.subsets == other.subsets;
         let federation = || match (self.federation(), other.federation()) {
@@ -208,7 +212,7 @@ impl<'a> Translated<'a> {
         let remote_host =
             |client: &Client| *client.cluster != *service.reference.cluster() || local_host();
         let entry =
-            || service.ports == other_service.ports && service.endpoints == other_service.endpoints;
+            || service.ports == other_service.ports && reached_alike(service, other_service);
         match slot {
             Slot::Local(LocalKind::VirtualService) => {
                 annotated() && local_host() && routes(service.reference.cluster())
@@ -359,4 +363,26 @@ impl<'a> Translated<'a> {
             spec,
         })
     }
+}
+
+/// Whether endpoints are reached at the same addresses, by the same labels. Where they are does not
+/// show in an entry.
+fn reached_alike(service: &KubeService, other: &KubeService) -> bool {
+    Arc::ptr_eq(&service.endpoints, &other.endpoints)
+        || (service.endpoints.len() == other.endpoints.len()
+            && service
+                .endpoints
+                .iter()
+                .zip(other.endpoints.iter())
+                .all(|(mine, theirs)| {
+                    mine.ports == theirs.ports
+                        && mine.endpoints.len() == theirs.endpoints.len()
+                        && mine
+                            .endpoints
+                            .iter()
+                            .zip(&theirs.endpoints)
+                            .all(|(mine, theirs)| {
+                                mine.address == theirs.address && mine.labels == theirs.labels
+                            })
+                }))
 }

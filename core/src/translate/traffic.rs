@@ -105,6 +105,18 @@ pub(crate) fn traffic(
     (Traffic { groups }, refused, applied)
 }
 
+impl Traffic {
+    /// Whether both render the same routes, whoever asked for them.
+    pub(crate) fn renders_like(&self, other: &Self) -> bool {
+        self.groups.len() == other.groups.len()
+            && self
+                .groups
+                .iter()
+                .zip(&other.groups)
+                .all(|(mine, theirs)| mine.renders_like(theirs))
+    }
+}
+
 impl Group {
     /// This group with what a policy adds, or what keeps the policy out.
     fn with(&self, reader: &Reader<'_>, policy: &TrafficPolicy) -> Result<Self, Vec<Finding>> {
@@ -136,6 +148,22 @@ impl Group {
         } else {
             Err(findings)
         }
+    }
+
+    /// Whether both do the same to the same requests, whoever asked for it.
+    fn renders_like(&self, other: &Self) -> bool {
+        let Self {
+            matches,
+            timeout,
+            retries,
+            fault,
+            shift,
+        } = self;
+        *matches == other.matches
+            && timeout.value() == other.timeout.value()
+            && retries.value() == other.retries.value()
+            && fault.value() == other.fault.value()
+            && shift.value() == other.shift.value()
     }
 
     /// Whether it would leave requests as they are.

@@ -1,8 +1,10 @@
 //! What a developer does to this repository beyond building and testing it.
 //!
+//! - `deps`: compares the dependencies of our packages with what each may stand on.
 //! - `crds`: writes the definitions of our kinds, or tells which of the committed ones are stale.
 
 mod crds;
+mod deps;
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -25,11 +27,14 @@ enum Chore {
         #[arg(long)]
         check: bool,
     },
+    /// Check who depends on whom
+    Deps,
 }
 
 fn main() -> anyhow::Result<ExitCode> {
     match Args::parse().chore {
         Chore::Crds { check } => crds::run(&repository().join("crds/crds"), check),
+        Chore::Deps => deps::run(&repository()),
     }
 }
 

@@ -1,0 +1,4 @@
+//! Our API on a real API server.
+
+#[path = "api/rules.rs"]
+mod rules;
