@@ -102,6 +102,35 @@ impl fmt::Display for StatusKind {
 }
 
 impl Delta {
+    /// This change and the one that followed it, as one.
+    #[must_use]
+    pub fn merge(mut self, next: Self) -> Self {
+        let Self {
+            before: _,
+            after,
+            destinations,
+            meshes,
+            found,
+            statuses,
+        } = next;
+        self.after = after;
+        self.destinations.extend(destinations);
+        self.meshes.extend(meshes);
+        self.found.extend(found);
+        self.statuses.extend(statuses);
+        self
+    }
+
+    /// The state before.
+    pub fn before(&self) -> &State {
+        &self.before
+    }
+
+    /// The state after.
+    pub fn after(&self) -> &State {
+        &self.after
+    }
+
     /// Objects whose status may differ.
     pub fn statuses(&self) -> impl Iterator<Item = &StatusKey> {
         self.statuses.iter()
@@ -135,7 +164,7 @@ impl Delta {
                     .map(|mesh| mesh.render(owner))
                     .unwrap_or_default()
             };
-            whole(render(&self.before), render(&self.after))
+            whole(&render(&self.before), render(&self.after))
         });
         let found = self.found.iter().flat_map(move |(kind, key)| {
             let render = |state: &State| {
@@ -143,9 +172,9 @@ impl Delta {
                     .found(*kind, key)
                     .map(|found| found.render(owner))
                     .into_iter()
-                    .collect()
+                    .collect::<Vec<_>>()
             };
-            whole(render(&self.before), render(&self.after))
+            whole(&render(&self.before), render(&self.after))
         });
         destinations.chain(meshes).chain(found)
     }
@@ -177,7 +206,7 @@ impl Delta {
                     .unwrap_or_default()
             };
             let before = render(&self.before);
-            for change in whole(before.clone(), render(&self.after)) {
+            for change in whole(&before, render(&self.after)) {
                 match change {
                     OutputChange::Upsert(output) => {
                         if before.iter().any(|before| before.key == output.key) {
@@ -319,14 +348,15 @@ fn changes<'a, T>(
     for (position, slot) in slots(after).into_iter().enumerate() {
         let Some(after) = after else { break };
         let is_twin = |old: &Option<Slot<'a>>| match (old, before) {
-            (Some(old), Some(before)) if is_placed_alike => before.key_is_shared(*old, slot),
+            (Some(old), _) if is_placed_alike => old.is_same_object(slot),
             (Some(old), Some(before)) => before.key(*old) == after.key(slot),
             _ => false,
         };
         // Both lists have the same order, so the twin is nearly always right here.
-        let twin = match old.get(position).is_some_and(is_twin) {
-            true => Some(position),
-            false => old.iter().position(is_twin),
+        let twin = if old.get(position).is_some_and(is_twin) {
+            Some(position)
+        } else {
+            old.iter().position(is_twin)
         };
         match (twin, before) {
             (Some(twin), Some(before)) => {
@@ -351,7 +381,7 @@ fn changes<'a, T>(
 }
 
 /// Compares lists of rendered outputs.
-fn whole(before: Vec<Output>, after: Vec<Output>) -> Vec<OutputChange> {
+fn whole(before: &[Output], after: Vec<Output>) -> Vec<OutputChange> {
     let mut changes: Vec<_> = before
         .iter()
         .filter(|old| !after.iter().any(|new| new.key == old.key))

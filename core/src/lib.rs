@@ -18,6 +18,7 @@ pub mod change;
 pub mod delta;
 pub mod diagnose;
 mod discover;
+pub mod effect;
 pub mod estate;
 pub mod federate;
 mod graph;

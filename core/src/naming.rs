@@ -91,7 +91,7 @@ pub fn virtual_ip(service: &str, namespace: &str, cluster: &str, attempt: u32) -
         hash.write(attempt.to_string().as_bytes());
     }
     let [first, second, third, fourth] = hash.0.to_le_bytes();
-    Ipv4Addr::new(first | 240, second, third, fourth)
+    Ipv4Addr::new(first | 0xf0, second, third, fourth)
 }
 
 /// 32-bit FNV-1: multiply, then xor (FNV-1a does it the other way round).

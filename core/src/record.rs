@@ -124,7 +124,7 @@ impl Record {
         let (authorization, refused) = authorization(estate, service, &access_policies);
         record.authorization = authorization.map(Arc::new);
         let applied = 0..access_policies.len();
-        record.access_policies = bind(access_policies, refused, applied.collect());
+        record.access_policies = bind(access_policies, refused, &applied.collect());
         record
     }
 
@@ -149,7 +149,7 @@ fn without_output<P>(policies: Vec<Arc<P>>, finding: Option<&Finding>) -> Box<[B
 fn bind<P>(
     policies: Vec<Arc<P>>,
     refused: Vec<Refused>,
-    applied: BTreeSet<usize>,
+    applied: &BTreeSet<usize>,
 ) -> Box<[Bound<P>]> {
     let mut errors: BTreeMap<usize, Vec<Finding>> = BTreeMap::new();
     for Refused { policy, finding } in refused {
@@ -225,7 +225,7 @@ impl Routes {
                 common: Arc::new(common),
                 special: special.into(),
             },
-            bind(policies, refused, applied),
+            bind(policies, refused, &applied),
         )
     }
 }

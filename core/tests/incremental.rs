@@ -4,12 +4,19 @@
 //! Sequences are drawn over a small universe whose objects refer to each other in every way there
 //! is; each object has forms to change between. `FERROMESH_SEQUENCES` sets how many are drawn.
 
+#![allow(
+    clippy::panic,
+    clippy::unwrap_used,
+    clippy::wildcard_enum_match_arm,
+    reason = "what a test cannot read, or does not expect, fails it"
+)]
+
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::LazyLock;
 
 use ferromesh_core::manifest::{self, Entry};
-use ferromesh_core::{Change, Key, Kind, Object, OutputChange, Scope, State};
+use ferromesh_core::{Change, Delta, Key, Kind, Object, OutputChange, Scope, State};
 use proptest::prelude::*;
 use proptest::test_runner::Config;
 
@@ -107,15 +114,12 @@ impl World {
             Event::Object(object, form) => {
                 let forms = &UNIVERSE[*object];
                 let id = (forms[0].kind(), forms[0].key().clone());
-                match forms.get(*form) {
-                    Some(object) => {
-                        self.objects.insert(id, object.clone());
-                        vec![Change::Upsert(object.clone())]
-                    }
-                    None => {
-                        self.objects.remove(&id);
-                        vec![Change::Remove(id.0, id.1)]
-                    }
+                if let Some(object) = forms.get(*form) {
+                    self.objects.insert(id, object.clone());
+                    vec![Change::Upsert(object.clone())]
+                } else {
+                    self.objects.remove(&id);
+                    vec![Change::Remove(id.0, id.1)]
                 }
             }
             Event::Synced(cluster) => {
@@ -171,6 +175,19 @@ fn same(left: &Outputs, right: &Outputs) -> Result<(), TestCaseError> {
     Ok(())
 }
 
+/// Outputs as a delta leaves them.
+fn patched(mut outputs: Outputs, delta: &Delta) -> Result<Outputs, TestCaseError> {
+    for change in delta.outputs() {
+        match change {
+            OutputChange::Upsert(output) => {
+                outputs.insert(output.key.clone(), *output);
+            }
+            OutputChange::Delete(key) => prop_assert!(outputs.remove(&key).is_some()),
+        }
+    }
+    Ok(outputs)
+}
+
 fn sorted(state: &State) -> Outputs {
     state
         .outputs()
@@ -191,22 +208,22 @@ proptest! {
             }
         }
         let (mut state, _) = State::default().step(changes);
+        let beginning = sorted(&state);
+        let mut merged: Option<Delta> = None;
         for events in &steps {
             let changes: Vec<_> = events.iter().flat_map(|event| world.change(event)).collect();
             let before = state.clone();
             let (after, delta) = state.step(changes);
+            merged = Some(match merged {
+                Some(merged) => merged.merge(delta.clone()),
+                None => delta.clone(),
+            });
             // The delta says all that differs, and takes nothing away that was not there.
-            let mut patched = sorted(&before);
-            for change in delta.outputs() {
-                match change {
-                    OutputChange::Upsert(output) => {
-                        patched.insert(output.key.clone(), *output);
-                    }
-                    OutputChange::Delete(key) => prop_assert!(patched.remove(&key).is_some()),
-                }
-            }
-            same(&patched, &sorted(&after))?;
+            same(&patched(sorted(&before), &delta)?, &sorted(&after))?;
             state = after;
+        }
+        if let Some(merged) = merged {
+            same(&patched(beginning, &merged)?, &sorted(&state))?;
         }
         let fresh = world.fresh();
         same(&sorted(&state), &sorted(&fresh))?;
@@ -214,6 +231,10 @@ proptest! {
             prop_assert_eq!(state.status(&key), fresh.status(&key), "{:?}", key);
         }
     }
+}
+
+proptest! {
+    #![proptest_config(Config { cases: sequences() / 4, failure_persistence: None, ..Config::default() })]
 
     #[test]
     fn every_status_that_differs_is_said_to((there, steps) in history()) {

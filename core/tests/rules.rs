@@ -2,6 +2,13 @@
 //! there to answer a review, and in the parsers, which files without a cluster come through. Both
 //! must give the same answer: these are the schema's own cases, given to the parsers.
 
+#![allow(
+    clippy::panic,
+    clippy::unwrap_used,
+    clippy::wildcard_enum_match_arm,
+    reason = "what a test cannot read, or does not expect, fails it"
+)]
+
 use std::fs;
 use std::path::Path;
 

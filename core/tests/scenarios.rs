@@ -4,6 +4,13 @@
 //! `clusters/<cluster>` beside it those of a managed one. `expect/*.yaml` is what comes of them;
 //! `FERROMESH_BLESS=1` writes it anew, for the diff to be read.
 
+#![allow(
+    clippy::panic,
+    clippy::unwrap_used,
+    clippy::wildcard_enum_match_arm,
+    reason = "what a test cannot read, or does not expect, fails it"
+)]
+
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -11,6 +18,7 @@ use std::path::{Path, PathBuf};
 use ferromesh_core::manifest::{self, Entry};
 use ferromesh_core::report::Report;
 use ferromesh_core::{Change, Kind, Scope, State};
+use serde::Serialize;
 
 fn corpus() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../scenarios")
@@ -75,7 +83,6 @@ fn changes(scenario: &Path) -> Vec<Change> {
 fn documents(state: &State) -> [(&'static str, String); 3] {
     let Report { outputs, statuses } = Report::translation(state);
     let found = Report::discovery(state).outputs;
-    let yaml = |value: &dyn erased::Yaml| value.yaml();
     [
         ("outputs", yaml(&outputs)),
         ("statuses", yaml(&statuses)),
@@ -83,21 +90,11 @@ fn documents(state: &State) -> [(&'static str, String); 3] {
     ]
 }
 
-mod erased {
-    use serde::Serialize;
-
-    pub trait Yaml {
-        fn yaml(&self) -> String;
-    }
-
-    impl<T: Serialize> Yaml for Vec<T> {
-        fn yaml(&self) -> String {
-            if self.is_empty() {
-                String::new()
-            } else {
-                serde_saphyr::to_string(self).unwrap()
-            }
-        }
+fn yaml<T: Serialize>(list: &[T]) -> String {
+    if list.is_empty() {
+        String::new()
+    } else {
+        serde_saphyr::to_string(&list).unwrap()
     }
 }
 

@@ -211,7 +211,9 @@ impl KubeService {
             external_addresses: service
                 .external_addresses
                 .iter()
-                .filter_map(|address| Address::parse(&address.dns_name, &address.ip))
+                .filter_map(|address| {
+                    Address::parse(address.dns_name.as_ref(), address.ip.as_ref())
+                })
                 .collect(),
             service_type: match service.service_type {
                 wire::ServiceType::ClusterIp => ServiceType::ClusterIp,
@@ -347,8 +349,8 @@ impl EndpointSubset {
 
 impl Address {
     /// Reads the two forms of an address; an empty one is none.
-    pub(super) fn parse(dns_name: &Option<String>, ip: &Option<String>) -> Option<Self> {
-        let given = |text: &Option<String>| text.clone().filter(|text| !text.is_empty());
+    pub(super) fn parse(dns_name: Option<&String>, ip: Option<&String>) -> Option<Self> {
+        let given = |text: Option<&String>| text.filter(|text| !text.is_empty()).cloned();
         given(dns_name)
             .map(Self::DnsName)
             .or_else(|| given(ip).map(Self::Ip))

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 use std::time::Duration;
 
 /// Longest duration that is taken: a million hours, which the API's schema stays within, too.
-const MAX: Duration = Duration::from_secs(1_000_000 * 3_600);
+const MAX: Duration = Duration::from_hours(1_000_000);
 
 /// Reads Go's duration syntax, refusing negative values.
 pub fn parse(text: &str) -> Result<Duration, String> {
@@ -88,9 +88,9 @@ pub fn print(duration: Duration) -> String {
     let nanos = duration.subsec_nanos();
     let written = if nanos == 0 {
         Ok(())
-    } else if nanos % 1_000_000 == 0 {
+    } else if nanos.is_multiple_of(1_000_000) {
         write!(text, ".{:03}", nanos / 1_000_000)
-    } else if nanos % 1_000 == 0 {
+    } else if nanos.is_multiple_of(1_000) {
         write!(text, ".{:06}", nanos / 1_000)
     } else {
         write!(text, ".{nanos:09}")

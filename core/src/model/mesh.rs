@@ -169,16 +169,17 @@ impl Istio {
                     name: gateway.name.clone(),
                     namespace: gateway.namespace.clone(),
                     workload_labels: Labels::from(&gateway.workload_labels),
-                    address: Address::parse(&gateway.dns_name, &gateway.ip).or_else(|| {
-                        // The oldest form has one field for both sorts.
-                        (!gateway.external_address.is_empty()).then(|| {
-                            let text = gateway.external_address.clone();
-                            match text.parse::<std::net::IpAddr>() {
-                                Ok(_) => Address::Ip(text),
-                                Err(_) => Address::DnsName(text),
-                            }
-                        })
-                    }),
+                    address: Address::parse(gateway.dns_name.as_ref(), gateway.ip.as_ref())
+                        .or_else(|| {
+                            // The oldest form has one field for both sorts.
+                            (!gateway.external_address.is_empty()).then(|| {
+                                let text = gateway.external_address.clone();
+                                match text.parse::<std::net::IpAddr>() {
+                                    Ok(_) => Address::Ip(text),
+                                    Err(_) => Address::DnsName(text),
+                                }
+                            })
+                        }),
                     external_tls_port: number(gateway.external_tls_port),
                     tls_container_port: number(gateway.tls_container_port),
                 })

@@ -265,7 +265,9 @@ fn is_zero(timeout: &str) -> bool {
 /// Reads a duration field. Istio takes none below a millisecond, nor a finer one.
 fn time(door: &mut Door, path: String, text: &str) -> Option<Duration> {
     match duration::parse(text) {
-        Ok(duration) if !duration.is_zero() && duration.subsec_nanos() % 1_000_000 == 0 => {
+        Ok(duration)
+            if !duration.is_zero() && duration.subsec_nanos().is_multiple_of(1_000_000) =>
+        {
             Some(duration)
         }
         Ok(_) => {

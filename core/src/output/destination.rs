@@ -52,6 +52,20 @@ pub(crate) enum RemoteKind {
     VirtualService,
 }
 
+impl Slot<'_> {
+    /// Whether slots of two destinations that are placed alike are the same object.
+    pub(crate) fn is_same_object(self, other: Slot<'_>) -> bool {
+        match (self, other) {
+            (Slot::Remote(kind, client), Slot::Remote(other_kind, other)) => {
+                kind == other_kind
+                    && client.cluster == other.cluster
+                    && client.namespace == other.namespace
+            }
+            _ => self == other,
+        }
+    }
+}
+
 /// What a destination with outputs always has.
 struct Parts<'a> {
     service: &'a KubeService,
@@ -169,18 +183,6 @@ impl<'a> Translated<'a> {
             Some((&service.reference, &site.cluster, &site.namespace, hostname))
         };
         place(self) == place(other)
-    }
-
-    /// Whether two slots of destinations that are placed alike are the same object.
-    pub(crate) fn key_is_shared(self, slot: Slot<'_>, other: Slot<'_>) -> bool {
-        match (slot, other) {
-            (Slot::Remote(kind, client), Slot::Remote(other_kind, other)) => {
-                kind == other_kind
-                    && client.cluster == other.cluster
-                    && client.namespace == other.namespace
-            }
-            _ => slot == other,
-        }
     }
 
     /// Whether both render an object alike.

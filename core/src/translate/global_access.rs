@@ -6,6 +6,7 @@ use ferromesh_istio::AuthorizationPolicy;
 use ferromesh_istio::authorization_policy::{Action, Rule, WorkloadSelector};
 
 use crate::estate::{Membership, Site};
+use crate::model::destination::Address;
 use crate::model::labels::Labels;
 use crate::model::virtual_mesh::GlobalAccess;
 use crate::naming;
@@ -34,7 +35,7 @@ pub(crate) fn render(
         .into_iter()
         .flat_map(|istio| &istio.ingress_gateways)
         .map(|gateway| {
-            let address = gateway.address.as_ref().map(|address| address.as_str());
+            let address = gateway.address.as_ref().map(Address::as_str);
             (gateway.name.as_str(), address, &gateway.workload_labels)
         });
     let applied = membership.gateways.iter().map(|gateway| {

@@ -72,17 +72,11 @@ pub(crate) fn traffic(
         let at = groups
             .iter()
             .position(|(other, _)| other.same_as(&conditions));
-        let fresh;
-        let current = match at {
-            Some(at) => &groups[at].1,
-            None => {
-                fresh = Group {
-                    matches: conditions.matches(),
-                    ..Group::default()
-                };
-                &fresh
-            }
+        let fresh = || Group {
+            matches: conditions.matches(),
+            ..Group::default()
         };
+        let current = at.map_or_else(fresh, |at| groups[at].1.clone());
         match current.with(reader, policy) {
             Ok(group) => {
                 applied.push(position);
@@ -119,24 +113,21 @@ impl Traffic {
 
 impl Group {
     /// This group with what a policy adds, or what keeps the policy out.
-    fn with(&self, reader: &Reader<'_>, policy: &TrafficPolicy) -> Result<Self, Vec<Finding>> {
-        let mut group = self.clone();
+    fn with(mut self, reader: &Reader<'_>, policy: &TrafficPolicy) -> Result<Self, Vec<Finding>> {
         let mut findings = Vec::new();
         let actions = &policy.actions;
         let mut keep = |result: Result<(), Finding>| findings.extend(result.err());
         keep(
-            group
-                .fault
+            self.fault
                 .claim("fault-injection", actions.fault, &policy.key),
         );
-        keep(group.retries.claim("retries", actions.retries, &policy.key));
-        keep(group.timeout.claim("timeout", actions.timeout, &policy.key));
+        keep(self.retries.claim("retries", actions.retries, &policy.key));
+        keep(self.timeout.claim("timeout", actions.timeout, &policy.key));
         if let Some(targets) = &actions.shift {
             match shift::resolve(reader, targets) {
                 Ok(backends) => {
                     keep(
-                        group
-                            .shift
+                        self.shift
                             .claim("traffic-shift", Some(backends), &policy.key),
                     );
                 }
@@ -144,7 +135,7 @@ impl Group {
             }
         }
         if findings.is_empty() {
-            Ok(group)
+            Ok(self)
         } else {
             Err(findings)
         }

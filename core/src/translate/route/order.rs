@@ -16,7 +16,7 @@ pub(crate) fn specificity(left: &HttpMatch, right: &HttpMatch) -> Ordering {
         .then_with(|| right.query_params.len().cmp(&left.query_params.len()))
         .then_with(|| right.source_labels.len().cmp(&left.source_labels.len()))
         .then_with(|| right.source_namespace.cmp(&left.source_namespace))
-        .then_with(|| text(right.method.as_ref()).cmp(&text(left.method.as_ref())))
+        .then_with(|| text(right.method.as_ref()).cmp(text(left.method.as_ref())))
         .then_with(|| right.without_headers.len().cmp(&left.without_headers.len()))
         .then_with(|| left.port.cmp(&right.port))
 }
