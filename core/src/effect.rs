@@ -89,12 +89,9 @@ pub fn rule(delta: &Delta, subject: &StatusKey, extent: Extent) -> Ruling {
             None => ruling.errors.push(finding),
         }
     }
-    ruling.remarks.extend(
-        verdict
-            .unknown
-            .iter()
-            .map(|finding| reference::unknown(finding)),
-    );
+    ruling
+        .remarks
+        .extend(verdict.unknown.iter().map(reference::unknown));
     ruling.errors.extend(virtual_mesh::taken(delta, subject));
     if extent == Extent::Complete {
         let after = &delta.after;

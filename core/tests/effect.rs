@@ -1,5 +1,11 @@
 //! What is said about a change before it is made.
 
+#![allow(
+    clippy::panic,
+    clippy::wildcard_enum_match_arm,
+    reason = "what a test cannot read, or does not expect, fails it"
+)]
+
 use ferromesh_core::effect::{self, Extent, Ruling, Weight};
 use ferromesh_core::manifest::{self, Entry};
 use ferromesh_core::{Change, Delta, Kind, Object, Scope, State, StatusKey, StatusKind, Step};
@@ -193,6 +199,23 @@ fn a_policy_that_sets_nothing_is_said_to_do_nothing() {
 }
 
 #[test]
+fn conditions_that_ask_for_nothing_are_named() {
+    // As the API server leaves them once it has dropped what the schema does not know.
+    let spec = format!(
+        "{{destinationSelector: {REVIEWS_1}, httpRequestMatchers: [{{uri: {{prefix: /a}}}}, {{}}], sourceSelector: [{{}}], policy: {{requestTimeout: 1s}}}}"
+    );
+    let said = said(&estate(), &traffic_policy("a", &spec));
+    assert_says(
+        &said,
+        "spec.httpRequestMatchers[1] is empty: every request is meant",
+    );
+    assert_says(
+        &said,
+        "spec.sourceSelector[0] is empty: every workload is meant",
+    );
+}
+
+#[test]
 fn requests_that_no_matcher_fits_are_said_to_get_404() {
     let text = "requests to 1 destination that no policy's matchers fit get 404; add a policy without matchers";
     let spec = |matchers: &str| {
@@ -200,10 +223,10 @@ fn requests_that_no_matcher_fits_are_said_to_get_404() {
             "{{destinationSelector: {REVIEWS_1}, httpRequestMatchers: [{matchers}], policy: {{requestTimeout: 1s}}}}"
         )
     };
-    let narrow = traffic_policy("a", &spec("{prefix: /api}"));
+    let narrow = traffic_policy("a", &spec("{uri: {prefix: /api}}"));
     assert_says(&said(&estate(), &narrow), text);
 
-    let all = traffic_policy("a", &spec("{prefix: /}"));
+    let all = traffic_policy("a", &spec("{uri: {prefix: /}}"));
     assert_silent_on(&said(&estate(), &all), "404");
 
     let fallback = format!("{{destinationSelector: {REVIEWS_1}, policy: {{requestTimeout: 2s}}}}");

@@ -14,6 +14,7 @@ use crate::model::access_policy::Identities;
 use crate::model::settings::UnresolvedReferences;
 use crate::record::Record;
 use crate::state::State;
+use crate::table::Set;
 
 /// Whether a policy had this very error on the same destination before. What is wrong in several
 /// places is listed for the first of them only, so a policy that lets go of that one has an error
@@ -56,7 +57,7 @@ pub(super) fn stood_before(before: &State, subject: &StatusKey, finding: &Findin
         .faults
         .get(&policy)
         .into_iter()
-        .flat_map(|faulty| faulty.iter())
+        .flat_map(Set::iter)
         .filter(|destination| destination.as_str() == place)
         .filter_map(|destination| before.graph.records.get(destination))
         .flat_map(|record| errors(record, &subject.key))
@@ -188,14 +189,11 @@ pub(super) fn strangers<'a>(
     for site in state.estate().sites.values() {
         strangers.remove(site.cluster.as_ref());
     }
-    let names: Vec<&str> = strangers.into_iter().collect();
-    (!names.is_empty()).then(|| {
+    let list = strangers.into_iter().collect::<Vec<_>>().join(", ");
+    (!list.is_empty()).then(|| {
         Remark::new(
             Weight::Unresolved,
-            format!(
-                "{field} names clusters that are not registered: {}",
-                names.join(", ")
-            ),
+            format!("{field} names clusters that are not registered: {list}"),
         )
     })
 }

@@ -8,6 +8,7 @@ use ferromesh_istio::virtual_service::HttpMatch;
 
 use super::{Remark, Weight, counted, reference, selection};
 use crate::key::Key;
+use crate::model::selector::WorkloadMatcher;
 use crate::model::traffic_policy::{Actions, FaultKind};
 use crate::model::{Destination, TrafficPolicy};
 use crate::record::Record;
@@ -30,11 +31,37 @@ pub(super) fn remarks(state: &State, key: &Key) -> Vec<Remark> {
             "spec.policy sets nothing: requests are left as they are",
         ));
     }
+    remarks.extend(boundless(policy));
     remarks.extend(fault(policy));
     let destinations = &selection.destinations;
     remarks.extend(unrouted(state, policy, destinations));
     remarks.extend(unreachable(state, policy, destinations));
     remarks
+}
+
+/// Conditions that are there and ask for nothing: what they were to ask for may have been misspelt.
+fn boundless(policy: &TrafficPolicy) -> Vec<Remark> {
+    let matcher = policy
+        .matchers
+        .iter()
+        .position(|it| *it == HttpMatch::default());
+    let source = policy
+        .sources
+        .0
+        .iter()
+        .position(|it| *it == WorkloadMatcher::default());
+    [
+        ("spec.httpRequestMatchers", matcher, "every request"),
+        ("spec.sourceSelector", source, "every workload"),
+    ]
+    .into_iter()
+    .filter_map(|(field, at, all)| {
+        Some(Remark::new(
+            Weight::Reach,
+            format!("{field}[{}] is empty: {all} is meant", at?),
+        ))
+    })
+    .collect()
 }
 
 /// A share that is left out stands for everything, which is easily overlooked.

@@ -5,6 +5,7 @@ use crate::delta::{Delta, StatusKey, StatusKind};
 use crate::diagnose::{Code, Finding};
 use crate::key::Key;
 use crate::state::State;
+use crate::table::Set;
 
 /// Meshes that the change would take from another virtual mesh. Between two that claim a mesh the
 /// lower key decides, so the loser would be one that is live and that nobody has touched.
@@ -115,7 +116,7 @@ pub(super) fn farewell(delta: &Delta, key: &Key) -> Vec<Remark> {
 }
 
 fn federated(state: &State, key: &Key) -> usize {
-    state.graph.federated.get(key).map_or(0, |set| set.len())
+    state.graph.federated.get(key).map_or(0, Set::len)
 }
 
 fn plural_meshes(count: usize) -> String {

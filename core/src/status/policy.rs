@@ -360,34 +360,46 @@ fn callers<'a>(
     if !narrow {
         sets = in_meshes().collect();
     }
-    let mut found: Vec<&Key> = if means_all {
-        // Everything is meant: as many of each mesh as could find room are enough to choose from.
-        sets.iter()
-            .flat_map(|set| set.iter().take(budget.left))
-            .collect()
-    } else {
-        let candidates = sets.iter().flat_map(|set| set.iter());
-        candidates
-            .filter(|key| {
-                table.get(*key).is_some_and(|workload| {
-                    workload
-                        .mesh
-                        .as_ref()
-                        .is_some_and(|mesh| around.contains(mesh))
-                        && is_meant(workload)
-                })
+    if means_all {
+        // Everything is meant: the first of all meshes, in order, without looking at the rest.
+        let total = sets.iter().map(|set| set.len()).sum();
+        let mut rest: Vec<_> = sets.iter().map(|set| set.iter()).collect();
+        let mut fronts: Vec<Option<&Key>> = rest.iter_mut().map(Iterator::next).collect();
+        let next = std::iter::from_fn(|| {
+            let front = fronts.iter().flatten().min().copied()?;
+            let at = fronts.iter().position(|other| *other == Some(front))?;
+            fronts[at] = rest[at].next();
+            Some(front)
+        });
+        return fill(budget, next, total);
+    }
+    let mut found: Vec<&Key> = sets
+        .iter()
+        .flat_map(|set| set.iter())
+        .filter(|key| {
+            table.get(*key).is_some_and(|workload| {
+                workload
+                    .mesh
+                    .as_ref()
+                    .is_some_and(|mesh| around.contains(mesh))
+                    && is_meant(workload)
             })
-            .collect()
-    };
+        })
+        .collect();
     found.sort_unstable();
     found.dedup();
-    let total = if means_all {
-        sets.iter().map(|set| set.len()).sum()
-    } else {
-        found.len()
-    };
+    let total = found.len();
+    fill(budget, found.into_iter(), total)
+}
+
+/// As many keys as there is room for, and how many of the `total` that leaves out.
+fn fill<'a>(
+    budget: &mut Budget,
+    keys: impl Iterator<Item = &'a Key>,
+    total: usize,
+) -> (Vec<String>, usize) {
     let mut listed = Vec::new();
-    for key in found {
+    for key in keys {
         let size = key.as_str().len() + 4;
         if size > budget.left {
             break;
