@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::fmt;
 
+use crate::graph::Graph;
 use crate::key::Key;
 use crate::output::destination::{Slot, Translated};
 use crate::output::discovered::Discovered;
@@ -56,6 +57,16 @@ pub enum OutputChange {
     Upsert(Box<Output>),
     /// It is gone.
     Delete(OutputKey),
+}
+
+impl OutputChange {
+    /// Which object it is.
+    pub fn key(&self) -> &OutputKey {
+        match self {
+            Self::Upsert(output) => &output.key,
+            Self::Delete(key) => key,
+        }
+    }
 }
 
 /// How many outputs differ, and how.
@@ -155,6 +166,12 @@ impl Delta {
                 Changed::Removed(gone) => Some(OutputChange::Delete(gone)),
             })
         });
+        destinations.chain(self.other_outputs())
+    }
+
+    /// Outputs that differ of meshes as a whole, and of discovery.
+    pub(crate) fn other_outputs(&self) -> impl Iterator<Item = OutputChange> {
+        let owner = &self.after.options.namespace;
         let meshes = self.meshes.iter().flat_map(move |key| {
             let render = |state: &State| {
                 state
@@ -176,7 +193,7 @@ impl Delta {
             };
             whole(&render(&self.before), render(&self.after))
         });
-        destinations.chain(meshes).chain(found)
+        meshes.chain(found)
     }
 
     /// How many outputs differ on each cluster of the fleet, without rendering any of a
@@ -245,7 +262,7 @@ impl Delta {
             })
     }
 
-    fn translated(&self, key: &Key) -> (Option<Translated<'_>>, Option<Translated<'_>>) {
+    pub(crate) fn translated(&self, key: &Key) -> (Option<Translated<'_>>, Option<Translated<'_>>) {
         (self.before.translated(key), self.after.translated(key))
     }
 }
@@ -282,6 +299,27 @@ impl State {
         }
     }
 
+    /// Names of everything that was found.
+    pub(crate) fn found_keys(&self) -> impl Iterator<Item = OutputKey> {
+        self.all_found().map(|found| found.key())
+    }
+
+    fn all_found(&self) -> impl Iterator<Item = Discovered> {
+        let Graph {
+            meshes,
+            workloads,
+            destinations,
+            ..
+        } = &self.graph;
+        let meshes = meshes.all_found().cloned().map(Discovered::Mesh);
+        let workloads = workloads.all_found().cloned().map(Discovered::Workload);
+        let destinations = destinations
+            .all_found()
+            .cloned()
+            .map(Discovered::Destination);
+        meshes.chain(workloads).chain(destinations)
+    }
+
     /// Every object that is to stand in some cluster, what was found included, rendered one by
     /// one. The order is not that of their keys.
     pub fn outputs(&self) -> impl Iterator<Item = Output> {
@@ -300,40 +338,20 @@ impl State {
             .mesh_outputs
             .values()
             .flat_map(|mesh| mesh.render(owner));
-        let found = self
-            .graph
-            .meshes
-            .all_found()
-            .cloned()
-            .map(Discovered::Mesh)
-            .chain(
-                self.graph
-                    .workloads
-                    .all_found()
-                    .cloned()
-                    .map(Discovered::Workload),
-            )
-            .chain(
-                self.graph
-                    .destinations
-                    .all_found()
-                    .cloned()
-                    .map(Discovered::Destination),
-            )
-            .map(|found| found.render(owner));
+        let found = self.all_found().map(|found| found.render(owner));
         destinations.chain(meshes).chain(found)
     }
 }
 
 /// How one object of a destination differs.
-enum Changed<'a> {
+pub(crate) enum Changed<'a> {
     Added(Translated<'a>, Slot<'a>),
     Differs(Translated<'a>, Slot<'a>),
     Removed(OutputKey),
 }
 
 /// Compares what a destination had with what it has, object by object.
-fn changes<'a, T>(
+pub(crate) fn changes<'a, T>(
     before: Option<Translated<'a>>,
     after: Option<Translated<'a>>,
     mut each: impl FnMut(Changed<'a>) -> Option<T>,

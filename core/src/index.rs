@@ -166,6 +166,11 @@ impl DestinationIndex {
             .filter(|holder| *holder != key)
     }
 
+    /// The destination that holds a federated name.
+    pub fn of_federated_name(&self, name: &str) -> Option<&Key> {
+        self.by_federated_name.get(name)?.first()
+    }
+
     /// How many destinations come before this one for the virtual address of the formula.
     pub fn virtual_ip_rank(&self, key: &Key, service: &KubeService) -> u32 {
         let (_, vip) = Self::terms(service);

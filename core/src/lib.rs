@@ -12,7 +12,7 @@
 //! [`layer`] and [`discover`](self) (what there is), [`estate`] (what holds for whole meshes),
 //! [`federate`], [`record`] (what one destination becomes), [`translate`], [`own`] (who set a
 //! field), [`output`], [`delta`], [`status`], [`diagnose`], [`judge`]; at the doors
-//! [`manifest`] and [`report`]; below them all [`table`], [`index`] and [`naming`].
+//! [`manifest`], [`prune`] and [`report`]; below them all [`table`], [`index`] and [`naming`].
 
 pub mod change;
 pub mod delta;
@@ -27,11 +27,13 @@ pub mod judge;
 pub mod key;
 pub mod kinds;
 pub mod layer;
+mod lookup;
 pub mod manifest;
 pub mod model;
 pub mod naming;
 pub mod output;
 pub mod own;
+pub mod prune;
 pub mod record;
 pub mod report;
 pub mod state;

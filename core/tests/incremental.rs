@@ -11,7 +11,7 @@
     reason = "what a test cannot read, or does not expect, fails it"
 )]
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::sync::LazyLock;
 
@@ -223,10 +223,20 @@ proptest! {
             state = after;
         }
         if let Some(merged) = merged {
-            same(&patched(beginning, &merged)?, &sorted(&state))?;
+            same(&patched(beginning.clone(), &merged)?, &sorted(&state))?;
         }
         let fresh = world.fresh();
-        same(&sorted(&state), &sorted(&fresh))?;
+        let outputs = sorted(&state);
+        same(&outputs, &sorted(&fresh))?;
+        for (key, output) in &outputs {
+            let looked_up = state.output(key);
+            prop_assert_eq!(looked_up.as_ref(), Some(output), "{}", key);
+        }
+        for key in beginning.keys().filter(|key| !outputs.contains_key(key)) {
+            prop_assert_eq!(state.output(key), None, "{}", key);
+        }
+        let keys: BTreeSet<_> = state.output_keys().collect();
+        prop_assert_eq!(keys, outputs.into_keys().collect::<BTreeSet<_>>());
         for key in state.statuses().chain(fresh.statuses()) {
             prop_assert_eq!(state.status(&key), fresh.status(&key), "{:?}", key);
         }
