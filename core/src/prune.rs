@@ -177,6 +177,10 @@ mod tests {
 
     use super::*;
 
+    #[expect(
+        clippy::needless_pass_by_value,
+        reason = "a literal is made for it alone"
+    )]
     fn policy(spec: Value) -> Value {
         json!({
             "apiVersion": "networking.mesh.gloo.solo.io/v1",

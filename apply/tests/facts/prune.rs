@@ -1,0 +1,242 @@
+//! What is no longer wanted is deleted, and not before that is certain.
+
+use std::time::Duration;
+
+use ferromesh_apply::{ObjectId, Outcome, Report};
+use ferromesh_testkit::fakeapi::{FakeApi, Fault, Verb};
+use serde_json::json;
+
+use super::bench::{Bench, NS, Wanted, cluster, entry, hosts, labelled, route, routes, served};
+
+fn put_orphan(api: &FakeApi, name: &str) {
+    api.put(
+        "us, before",
+        &served(&routes()),
+        &labelled(name, &json!({ "hosts": [name] })),
+    );
+}
+
+fn count(bench: &Bench) -> usize {
+    bench.api.list(&served(&routes())).len()
+}
+
+/// A cluster with so many routes, all of them wanted.
+async fn bench_with(count: usize) -> (Bench, Vec<ObjectId>) {
+    let mut bench = Bench::new();
+    let ids: Vec<_> = (0..count).map(|at| route(&format!("r{at:03}"))).collect();
+    for id in &ids {
+        bench.wanted.set(id, hosts("a"));
+    }
+    bench.complete().await;
+    (bench, ids)
+}
+
+fn unwant_all(bench: &Bench, ids: &[ObjectId]) {
+    for id in ids {
+        bench.wanted.unset(id);
+    }
+    bench.handle.want(ids.to_vec());
+}
+
+async fn held(bench: &mut Bench) -> (usize, usize) {
+    bench
+        .hears(|report| match report {
+            Report::Held {
+                would_delete,
+                owned,
+            } => Some((*would_delete, *owned)),
+            _ => None,
+        })
+        .await
+}
+
+#[tokio::test(start_paused = true)]
+async fn nothing_is_deleted_before_the_set_is_complete() {
+    let api = cluster();
+    put_orphan(&api, "orphan");
+    let mut bench = Bench::on(api, Wanted::default());
+    bench.want(&route("a"), hosts("a"));
+    bench.unwant(&route("orphan"));
+    bench.pass(Duration::from_hours(1)).await;
+    assert_eq!(count(&bench), 2);
+    bench.handle.complete();
+    bench.until("the orphan is deleted", Bench::is_equal).await;
+    assert!(matches!(
+        bench.last(&route("orphan")),
+        Some(Outcome::Deleted)
+    ));
+}
+
+#[tokio::test(start_paused = true)]
+async fn nothing_is_deleted_before_every_kind_has_been_listed() {
+    let api = cluster();
+    put_orphan(&api, "orphan");
+    api.fail(Fault::refuse(503), |request| {
+        request.plural == "serviceentries"
+    });
+    let mut bench = Bench::on(api, Wanted::default());
+    bench.handle.complete();
+    bench.want(&route("a"), hosts("a"));
+    bench.pass(Duration::from_hours(1)).await;
+    assert_eq!(count(&bench), 2, "the other kind is written all the same");
+    bench.api.heal();
+    bench.until("the orphan is deleted", Bench::is_equal).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_appears_later_with_our_labels_and_is_not_wanted_is_deleted() {
+    let (mut bench, _) = bench_with(1).await;
+    put_orphan(&bench.api, "late");
+    bench.until("it is deleted", Bench::is_equal).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_removed_and_wanted_again_at_once_is_not_deleted() {
+    let (mut bench, ids) = bench_with(1).await;
+    bench.api.forget_requests();
+    bench.unwant(&ids[0]);
+    bench.want(&ids[0], hosts("a"));
+    bench.pass(Duration::from_mins(1)).await;
+    assert!(bench.api.writes().is_empty());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_mass_delete_is_held_while_writing_goes_on_and_done_when_it_is_released() {
+    let (mut bench, ids) = bench_with(100).await;
+    unwant_all(&bench, &ids[..60]);
+    assert_eq!(held(&mut bench).await, (60, 100));
+    bench.want(&route("new"), hosts("new"));
+    bench.want(&ids[99], hosts("changed"));
+    bench.pass(Duration::from_hours(24)).await;
+    assert_eq!(count(&bench), 101);
+    assert_eq!(bench.spec(&ids[99]), hosts("changed").spec);
+
+    bench.handle.release();
+    bench.until("they are deleted", Bench::is_equal).await;
+    assert_eq!(count(&bench), 41);
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_end_of_a_hold_is_told() {
+    let (mut bench, ids) = bench_with(100).await;
+    unwant_all(&bench, &ids[..60]);
+    held(&mut bench).await;
+    bench.handle.release();
+    bench
+        .hears(|report| matches!(report, Report::Released).then_some(()))
+        .await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn orphans_in_mass_at_a_start_are_held_too() {
+    let (bench, ids) = bench_with(100).await;
+    for id in &ids[..60] {
+        bench.wanted.unset(id);
+    }
+    let mut bench = bench.restarted();
+    bench.handle.want(bench.wanted.ids());
+    bench.handle.complete();
+    assert_eq!(held(&mut bench).await, (60, 100));
+    assert!(bench.api.writes().is_empty());
+}
+
+#[tokio::test(start_paused = true)]
+async fn deletions_that_a_person_asked_for_are_not_held() {
+    let (mut bench, ids) = bench_with(100).await;
+    for id in &ids {
+        bench.wanted.unset(id);
+    }
+    bench.handle.explicit(ids);
+    bench.until("they are deleted", Bench::is_equal).await;
+    assert_eq!(count(&bench), 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_hold_ends_when_enough_of_it_turns_out_to_be_explicit() {
+    let (mut bench, ids) = bench_with(100).await;
+    unwant_all(&bench, &ids[..60]);
+    held(&mut bench).await;
+    bench.handle.explicit(ids[..9].to_vec());
+    bench.pass(Duration::from_hours(1)).await;
+    assert_eq!(
+        count(&bench),
+        91,
+        "the explicit ones are deleted, 51 are still too many"
+    );
+    bench.handle.explicit(ids[9..10].to_vec());
+    bench.until("the rest is deleted", Bench::is_equal).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_hold_ends_when_what_would_be_deleted_is_wanted_again() {
+    let (mut bench, ids) = bench_with(100).await;
+    unwant_all(&bench, &ids[..60]);
+    held(&mut bench).await;
+    for id in &ids[..60] {
+        bench.want(id, hosts("a"));
+    }
+    bench
+        .hears(|report| matches!(report, Report::Released).then_some(()))
+        .await;
+    bench.pass(Duration::from_mins(10)).await;
+    assert_eq!(count(&bench), 100);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_mass_delete_in_pieces_is_one() {
+    let (mut bench, ids) = bench_with(100).await;
+    for piece in ids.chunks(10) {
+        unwant_all(&bench, piece);
+        bench.pass(Duration::from_secs(1)).await;
+    }
+    bench.pass(Duration::from_hours(1)).await;
+    assert_eq!(count(&bench), 50);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_tenth_of_many_objects_is_no_mass_delete() {
+    let (mut bench, ids) = bench_with(600).await;
+    unwant_all(&bench, &ids[..60]);
+    bench.until("they are deleted", Bench::is_equal).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn deletions_that_fail_again_and_again_count_once() {
+    let (mut bench, ids) = bench_with(60).await;
+    let deletes = |request: &ferromesh_testkit::fakeapi::Request| request.verb == Verb::Delete;
+    bench.api.fail_times(200, Fault::refuse(500), deletes);
+    unwant_all(&bench, &ids[..40]);
+    bench.until("they are deleted", Bench::is_equal).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_deletion_waits_for_finalizers_and_is_asked_for_once() {
+    let (mut bench, ids) = bench_with(1).await;
+    bench
+        .api
+        .edit("user", &served(&routes()), NS, &ids[0].name, |object| {
+            object["metadata"]["finalizers"] = json!(["them/wait"]);
+        });
+    bench.unwant(&ids[0]);
+    bench
+        .becomes(&ids[0], |outcome| matches!(outcome, Outcome::Deleted))
+        .await;
+    bench.pass(Duration::from_hours(1)).await;
+    let deletes = bench
+        .api
+        .writes()
+        .iter()
+        .filter(|write| write.verb == Verb::Delete)
+        .count();
+    assert_eq!(deletes, 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_object_that_never_stood_is_told_to_be_deleted() {
+    let (mut bench, _) = bench_with(1).await;
+    bench.unwant(&entry("never"));
+    assert!(matches!(
+        bench.outcome(&entry("never")).await,
+        Outcome::Deleted
+    ));
+}

@@ -1,0 +1,7 @@
+//! What tests of several rooms share. A dev-dependency only.
+//!
+//! In reading order:
+//!
+//! - [`fakeapi`]: an API server in memory, for the tests that need its protocol and not its processes.
+
+pub mod fakeapi;
