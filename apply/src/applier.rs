@@ -4,6 +4,7 @@
 //! and it takes in what they, the watches and the [`Handle`] bring. Nothing in it is shared with the
 //! appliers of other clusters.
 
+mod handle;
 mod sight;
 mod turn;
 
@@ -26,7 +27,11 @@ use tokio::{
 use tokio_util::sync::CancellationToken;
 use tracing::Instrument;
 
-use self::turn::{Finished, Trouble};
+pub use self::handle::Handle;
+use self::{
+    handle::Command,
+    turn::{Finished, Trouble},
+};
 use crate::{
     contest::Contest,
     gate::Gate,
@@ -95,21 +100,6 @@ pub struct Applier<S> {
     told_held: Option<usize>,
 }
 
-/// Tells an [`Applier`] what to do. Never waits; clones tell the same applier.
-#[derive(Clone, Debug)]
-pub struct Handle {
-    /// Unbounded, as the applier takes everything in at once and keeps one entry per object.
-    commands: mpsc::UnboundedSender<Command>,
-}
-
-#[derive(Debug)]
-enum Command {
-    Want(Vec<ObjectId>),
-    Explicit(Vec<ObjectId>),
-    Complete,
-    Release,
-}
-
 /// What is known of a kind.
 #[derive(Debug, Default)]
 struct Watched {
@@ -138,38 +128,6 @@ const BATCH: usize = 128;
 /// How many sightings wait to be taken in.
 const SIGHTINGS: usize = 256;
 
-// === impl Handle ===
-
-impl Handle {
-    /// These have changed: they are wanted, look different, or are not wanted any more. Which of these is
-    /// asked from the [`Source`] when it is their turn.
-    pub fn want(&self, ids: impl IntoIterator<Item = ObjectId>) {
-        self.tell(Command::Want(ids.into_iter().collect()));
-    }
-
-    /// As [`want`](Self::want), and if they are deleted, that is because a person has deleted something:
-    /// they do not count for a mass delete.
-    pub fn explicit(&self, ids: impl IntoIterator<Item = ObjectId>) {
-        self.tell(Command::Explicit(ids.into_iter().collect()));
-    }
-
-    /// From now on what the [`Source`] does not want is not wanted. Before that nothing is deleted.
-    pub fn complete(&self) {
-        self.tell(Command::Complete);
-    }
-
-    /// The deletions that are held now may be done.
-    pub fn release(&self) {
-        self.tell(Command::Release);
-    }
-
-    fn tell(&self, command: Command) {
-        if self.commands.send(command).is_err() {
-            tracing::debug!("the applier has ended; its cluster is gone");
-        }
-    }
-}
-
 // === impl Applier ===
 
 impl<S: Source> Applier<S> {
@@ -182,7 +140,7 @@ impl<S: Source> Applier<S> {
         mut jitter: Jitter,
         metrics: &Metrics,
     ) -> (Self, Handle, mpsc::Receiver<Report>) {
-        let (commander, commands) = mpsc::unbounded_channel();
+        let (handle, commands) = Handle::new();
         let (reporter, reports) = mpsc::channel(options.reports.get());
         let applier = Self {
             writer: Writer::new(
@@ -213,9 +171,6 @@ impl<S: Source> Applier<S> {
             has_told_synced: false,
             told_held: None,
         };
-        let handle = Handle {
-            commands: commander,
-        };
         (applier, handle, reports)
     }
 
@@ -242,11 +197,12 @@ impl<S: Source> Applier<S> {
         }
         drop(sender);
         loop {
-            let has_more = self.take_turns();
-            self.look_at_hold();
+            // One moment for both: what becomes due in between would be noticed by neither.
+            let now = Instant::now();
+            let has_more = self.take_turns(now) | self.look_at_hold();
             self.tell();
             self.measure();
-            let due = self.next_due();
+            let due = self.next_due(now);
             tokio::select! {
                 biased;
                 () = cancel.cancelled() => return,
@@ -337,32 +293,32 @@ impl<S: Source> Applier<S> {
         }
     }
 
-    /// Notices when a hold ends, and tells of it when it does and when its numbers change.
-    fn look_at_hold(&mut self) {
-        for id in self.prune.reconsider(self.inventory.owned()) {
-            self.decide_again(&id);
+    /// Notices when a hold ends, and tells of it when it does and when its numbers change. Tells whether
+    /// objects have a turn because it has ended.
+    fn look_at_hold(&mut self) -> bool {
+        let owned = self.inventory.owned();
+        let free = self.prune.reconsider(owned);
+        for id in &free {
+            self.decide_again(id);
         }
-        let held = self.prune.held();
-        if held == self.told_held {
-            return;
-        }
-        let report = if let Some(would_delete) = held {
-            let owned = self.inventory.owned();
-            tracing::warn!(
-                would_delete,
-                owned,
-                "a mass delete is held until it is released"
-            );
-            Report::Held {
-                would_delete,
-                owned,
+        let told = std::mem::replace(&mut self.told_held, self.prune.held());
+        match self.told_held {
+            held if held == told => {}
+            Some(would_delete) => {
+                if told.is_none() {
+                    tracing::warn!(would_delete, owned, "a mass delete is held");
+                }
+                self.report(Report::Held {
+                    would_delete,
+                    owned,
+                });
             }
-        } else {
-            tracing::info!("no mass delete is held any more");
-            Report::Released
-        };
-        self.told_held = held;
-        self.report(report);
+            None => {
+                tracing::info!("no mass delete is held any more");
+                self.report(Report::Released);
+            }
+        }
+        !free.is_empty()
     }
 
     fn outcome(&mut self, id: &ObjectId, outcome: Outcome) {
@@ -400,8 +356,7 @@ impl<S: Source> Applier<S> {
     }
 
     /// When there is something to do if nothing happens until then.
-    fn next_due(&self) -> Option<Instant> {
-        let now = Instant::now();
+    fn next_due(&self, now: Instant) -> Option<Instant> {
         let gate = self.gate.next_due().filter(|due| *due > now);
         let queue = self.queue.next_due().filter(|due| *due > now);
         match (gate, queue) {

@@ -29,6 +29,7 @@ pub(crate) struct Contest {
     backoff: ExponentialBackoff,
     by: Option<String>,
     until: Instant,
+    /// It is going to be put right.
     is_open: bool,
 }
 
@@ -64,9 +65,13 @@ impl Contest {
         self.until = now + QUIET;
     }
 
-    /// It stands as it should without our doing. Tells whether the contest is over.
-    pub(crate) fn is_over(&mut self, now: Instant) -> bool {
+    /// There is nothing to put right, without our doing.
+    pub(crate) fn settled(&mut self) {
         self.is_open = false;
+    }
+
+    /// Whether it has not been changed for so long that the next time counts as the first.
+    pub(crate) fn is_over(&self, now: Instant) -> bool {
         now >= self.until
     }
 

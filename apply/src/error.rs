@@ -8,8 +8,8 @@ use kube::core::Status;
 /// Why a request was not done. `action` says what was tried, as `applying VirtualService a/b`.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// Somebody else changed the object at the same time, again and again.
-    #[error("{action}: the object keeps changing")]
+    /// Somebody else changes the object at the same time, or has set fields that were to be respected.
+    #[error("{action}: somebody else writes the same object")]
     Conflict {
         /// What was tried.
         action: String,
@@ -162,6 +162,11 @@ impl Error {
     /// How this is waited out.
     pub(crate) fn remedy(&self) -> Remedy {
         match self {
+            // A webhook that fails for one kind gives a 500; of these two all objects suffer.
+            Self::Unreachable {
+                cause: Cause::Status(status),
+                ..
+            } if matches!(status.code, 503 | 504) => Remedy::Cluster(None),
             Self::Conflict { .. }
             | Self::Unreachable {
                 cause: Cause::Status(_),

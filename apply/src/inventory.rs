@@ -83,7 +83,7 @@ impl Inventory {
         entry.is_as_wanted()
     }
 
-    /// It is not wanted. Tells whether it stands.
+    /// It is not wanted, or nobody can tell. Tells whether it stands.
     pub(crate) fn unwant(&mut self, id: &ObjectId) -> bool {
         let Some(entry) = self.entries.get_mut(id) else {
             return false;

@@ -6,8 +6,8 @@
 //!
 //! In reading order:
 //!
-//! - [`object`]: kinds, objects, what makes an object ours, where desired objects come from.
-//! - [`error`]: what an API server says when it does not do what it is asked to.
+//! - `object`: kinds, objects, what makes an object ours, where desired objects come from.
+//! - `error`: what an API server says when it does not do what it is asked to.
 //! - [`ssa`]: requests about one object, also for those who write single objects themselves.
 //! - `fields`: who has set which field of an object.
 //! - `drift`: whether an object stands as it is wanted.
@@ -18,31 +18,31 @@
 //! - `prune`: what is to be deleted, and when that is held.
 //! - `contest`: how to deal with somebody who keeps changing an object.
 //! - `discovery`, `watch`: an eye on each kind.
-//! - [`report`]: what an applier tells.
+//! - `report`: what an applier tells.
 //! - `metrics`: what is counted.
-//! - [`applier`]: the task that puts all of this together, and its handle.
+//! - `applier`: the task that puts all of this together, and its handle.
 
-pub mod applier;
+mod applier;
 mod contest;
 mod discovery;
 mod drift;
-pub mod error;
+mod error;
 mod fields;
 mod gate;
 mod inventory;
 mod metrics;
-pub mod object;
+mod object;
 mod prune;
 mod queue;
-pub mod report;
+mod report;
 pub mod ssa;
 mod watch;
 mod write;
 
 pub use self::{
     applier::{Applier, Handle, Options},
-    error::Error,
+    error::{Cause, Error},
     metrics::Metrics,
-    object::{Desired, Kind, Label, ObjectId, Scope, Source},
+    object::{Answer, Desired, Kind, Label, ObjectId, Scope, Source},
     report::{Outcome, Report, Sight},
 };

@@ -66,21 +66,39 @@ pub struct Scope {
     pub kinds: Vec<Kind>,
 }
 
-/// Where desired objects come from.
-///
-/// Asked when it is an object's turn, on the applier's task: an answer takes microseconds and does not
-/// block. None means that the object is not wanted, which deletes it once the set is complete.
-pub trait Source: Send + 'static {
-    /// The object as it is to stand.
-    fn desired(&self, id: &ObjectId) -> Option<Desired>;
+/// Whether an object is wanted.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Answer {
+    /// It is, and this is how it is to stand.
+    Wanted(Desired),
+    /// It is not: once the set is complete, it is deleted.
+    Unwanted,
+    /// Nobody can tell yet: what stands is left as it is.
+    Unknown,
 }
 
-impl<F> Source for F
+/// Where desired objects come from. A closure from an id to an `Option<Desired>` is one.
+///
+/// Asked when it is an object's turn, on the applier's task: an answer takes microseconds and does not
+/// block.
+pub trait Source: Send + 'static {
+    /// Whether the object is wanted.
+    fn ask(&self, id: &ObjectId) -> Answer;
+}
+
+impl<F, A> Source for F
 where
-    F: Fn(&ObjectId) -> Option<Desired> + Send + 'static,
+    F: Fn(&ObjectId) -> A + Send + 'static,
+    A: Into<Answer>,
 {
-    fn desired(&self, id: &ObjectId) -> Option<Desired> {
-        self(id)
+    fn ask(&self, id: &ObjectId) -> Answer {
+        self(id).into()
+    }
+}
+
+impl From<Option<Desired>> for Answer {
+    fn from(desired: Option<Desired>) -> Self {
+        desired.map_or(Self::Unwanted, Self::Wanted)
     }
 }
 
@@ -106,9 +124,7 @@ impl Kind {
             name: name.into(),
         }
     }
-}
 
-impl Kind {
     /// `apiVersion` of its objects in `version`.
     pub(crate) fn api_version(&self, version: &str) -> String {
         match &*self.group {
@@ -125,7 +141,11 @@ impl Kind {
 
 impl fmt::Display for Kind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}.{}", self.plural, self.group)
+        f.write_str(&self.plural)?;
+        match &*self.group {
+            "" => Ok(()),
+            group => write!(f, ".{group}"),
+        }
     }
 }
 

@@ -59,6 +59,11 @@ impl Prune {
         self.exempt.remove(id);
     }
 
+    /// Nobody can tell whether it is wanted. If a person has asked for its deletion, that still holds.
+    pub(crate) fn defer(&mut self, id: &ObjectId) {
+        self.doomed.remove(id);
+    }
+
     /// A person has asked for its deletion, should it be deleted.
     pub(crate) fn exempt(&mut self, id: &ObjectId) {
         self.doomed.remove(id);

@@ -39,6 +39,8 @@ pub(crate) struct Queue {
     slots: BTreeMap<ObjectId, Slot>,
     ready: BTreeMap<Turn, BTreeSet<ObjectId>>,
     waiting: BTreeSet<(Instant, ObjectId)>,
+    /// How many only rest.
+    resting: usize,
     /// The turns of first attempts that are being made.
     running: BTreeMap<Turn, usize>,
 }
@@ -47,6 +49,8 @@ pub(crate) struct Queue {
 enum Slot {
     Ready(Turn, Attempt),
     Waiting(Turn, Instant),
+    /// There is nothing to do about it, but to look at it again then.
+    Resting(Turn, Instant),
     /// It runs; then it is its turn again if it has been wanted meanwhile.
     Running(Turn, Attempt, Option<Turn>),
     /// It cannot go on before its kind does.
@@ -105,8 +109,17 @@ impl Queue {
     pub(crate) fn push_later(&mut self, id: &ObjectId, turn: Turn, until: Instant) {
         match self.slots.get(id) {
             Some(Slot::Running(_, _, None)) => self.push(id, turn),
-            Some(Slot::Waiting(..)) | None => self.place(id, Slot::Waiting(turn, until)),
+            Some(Slot::Waiting(..) | Slot::Resting(..)) | None => {
+                self.place(id, Slot::Waiting(turn, until));
+            }
             Some(Slot::Ready(..) | Slot::Parked(_) | Slot::Running(_, _, Some(_))) => {}
+        }
+    }
+
+    /// It is looked at again then, unless it has a turn before. Nobody waits for that.
+    pub(crate) fn rest(&mut self, id: &ObjectId, turn: Turn, until: Instant) {
+        if let None | Some(Slot::Resting(..)) = self.slots.get(id) {
+            self.place(id, Slot::Resting(turn, until));
         }
     }
 
@@ -114,8 +127,10 @@ impl Queue {
     pub(crate) fn pop(&mut self, now: Instant) -> Option<(ObjectId, Turn)> {
         while let Some((_, id)) = self.waiting.first().filter(|(until, _)| *until <= now) {
             let id = id.clone();
-            let Some(Slot::Waiting(turn, _)) = self.slots.get(&id).copied() else {
-                unreachable!("what is in the set of the waiting waits");
+            let Some(Slot::Waiting(turn, _) | Slot::Resting(turn, _)) =
+                self.slots.get(&id).copied()
+            else {
+                unreachable!("what is in the set of the waiting waits or rests");
             };
             self.place(&id, Slot::Ready(turn, Attempt::Further));
         }
@@ -190,9 +205,9 @@ impl Queue {
         self.waiting.first().map(|(until, _)| *until)
     }
 
-    /// How many objects have a turn, or run.
+    /// How many objects wait for a turn, or run.
     pub(crate) fn len(&self) -> usize {
-        self.slots.len()
+        self.slots.len() - self.resting
     }
 
     fn place(&mut self, id: &ObjectId, slot: Slot) {
@@ -200,6 +215,10 @@ impl Queue {
         match slot {
             Slot::Ready(turn, _) => drop(self.ready.entry(turn).or_default().insert(id.clone())),
             Slot::Waiting(_, until) => drop(self.waiting.insert((until, id.clone()))),
+            Slot::Resting(_, until) => {
+                self.waiting.insert((until, id.clone()));
+                self.resting += 1;
+            }
             Slot::Running(turn, Attempt::First, _) => *self.running.entry(turn).or_default() += 1,
             Slot::Running(..) | Slot::Parked(_) => {}
         }
@@ -218,6 +237,10 @@ impl Queue {
                 }
             }
             Slot::Waiting(_, until) => drop(self.waiting.remove(&(until, id.clone()))),
+            Slot::Resting(_, until) => {
+                self.waiting.remove(&(until, id.clone()));
+                self.resting -= 1;
+            }
             Slot::Running(turn, Attempt::First, _) => {
                 if let Some(count) = self.running.get_mut(&turn) {
                     *count -= 1;
@@ -229,5 +252,143 @@ impl Queue {
             Slot::Running(..) | Slot::Parked(_) => {}
         }
         Some(slot)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+    use crate::object::Kind;
+
+    const KINDS: usize = 2;
+
+    fn id(name: &str) -> ObjectId {
+        Kind::new("g", "K", "ks", &["v1"]).id("n", name)
+    }
+
+    fn turn(epoch: u64, kind: usize) -> Turn {
+        Turn {
+            epoch,
+            stage: Stage::of(Act::Decide, kind, KINDS, 0),
+        }
+    }
+
+    fn pop(queue: &mut Queue) -> Option<String> {
+        queue.pop(Instant::now()).map(|(id, _)| id.name.to_string())
+    }
+
+    #[test]
+    fn stages_run_from_the_first_kind_to_the_last_and_back_for_deletions() {
+        let stages = [
+            Stage::of(Act::Decide, 0, KINDS, 0),
+            Stage::of(Act::Decide, 0, KINDS, 1),
+            Stage::of(Act::Decide, 1, KINDS, 0),
+            Stage::of(Act::Decide, 1, KINDS, u8::MAX),
+            Stage::of(Act::Delete, 1, KINDS, u8::MAX),
+            Stage::of(Act::Delete, 1, KINDS, 0),
+            Stage::of(Act::Delete, 0, KINDS, 1),
+            Stage::of(Act::Delete, 0, KINDS, 0),
+        ];
+        assert!(stages.is_sorted());
+        let acts = stages.map(|stage| stage.act(KINDS));
+        assert_eq!(acts[..4], [Act::Decide; 4]);
+        assert_eq!(acts[4..], [Act::Delete; 4]);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_stage_waits_for_the_one_before_it_and_for_no_other() {
+        let mut queue = Queue::default();
+        queue.push(&id("refers"), turn(1, 1));
+        queue.push(&id("referred"), turn(1, 0));
+        queue.push(&id("later"), turn(2, 0));
+        assert_eq!(pop(&mut queue).as_deref(), Some("referred"));
+        assert_eq!(
+            pop(&mut queue).as_deref(),
+            Some("later"),
+            "it refers to nothing that runs"
+        );
+        assert_eq!(pop(&mut queue), None);
+        queue.done(&id("referred"));
+        assert_eq!(
+            pop(&mut queue).as_deref(),
+            Some("refers"),
+            "it came before what still runs"
+        );
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_is_tried_again_holds_up_nobody() {
+        let mut queue = Queue::default();
+        queue.push(&id("referred"), turn(1, 0));
+        pop(&mut queue);
+        queue.retry(&id("referred"), Instant::now() + Duration::from_secs(1));
+        queue.push(&id("refers"), turn(1, 1));
+        assert_eq!(pop(&mut queue).as_deref(), Some("refers"));
+        queue.done(&id("refers"));
+
+        tokio::time::advance(Duration::from_secs(1)).await;
+        queue.push(&id("refers"), turn(1, 1));
+        assert_eq!(pop(&mut queue).as_deref(), Some("referred"));
+        assert_eq!(pop(&mut queue).as_deref(), Some("refers"));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn an_object_has_one_slot_and_runs_once_at_a_time() {
+        let mut queue = Queue::default();
+        queue.push(&id("a"), turn(1, 0));
+        queue.push(&id("a"), turn(2, 0));
+        assert_eq!(pop(&mut queue).as_deref(), Some("a"));
+        queue.push(&id("a"), turn(3, 0));
+        queue.push(&id("a"), turn(4, 0));
+        assert_eq!(pop(&mut queue), None);
+        queue.done(&id("a"));
+        assert_eq!(pop(&mut queue).as_deref(), Some("a"));
+        queue.done(&id("a"));
+        assert_eq!(pop(&mut queue), None);
+        assert_eq!(queue.len(), 0);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn being_wanted_ends_the_wait() {
+        let mut queue = Queue::default();
+        queue.push(&id("a"), turn(1, 0));
+        pop(&mut queue);
+        queue.retry(&id("a"), Instant::now() + Duration::from_hours(1));
+        assert_eq!(pop(&mut queue), None);
+        queue.push(&id("a"), turn(2, 0));
+        assert_eq!(pop(&mut queue).as_deref(), Some("a"));
+        assert_eq!(queue.next_due(), None);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_rests_is_not_counted_and_gives_way_to_everything_else() {
+        let mut queue = Queue::default();
+        let hour = Duration::from_hours(1);
+        queue.rest(&id("a"), turn(1, 0), Instant::now() + hour);
+        assert_eq!(queue.len(), 0);
+        queue.push_later(&id("a"), turn(1, 0), Instant::now() + hour);
+        assert_eq!(queue.len(), 1);
+        queue.rest(&id("a"), turn(1, 0), Instant::now());
+        assert_eq!(pop(&mut queue), None, "it waits");
+
+        queue.rest(&id("b"), turn(1, 0), Instant::now() + hour);
+        tokio::time::advance(hour).await;
+        assert_eq!(pop(&mut queue).as_deref(), Some("a"));
+        assert_eq!(pop(&mut queue).as_deref(), Some("b"));
+        assert_eq!(queue.len(), 2);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_is_parked_waits_until_it_is_freed() {
+        let mut queue = Queue::default();
+        queue.push(&id("a"), turn(1, 0));
+        pop(&mut queue);
+        queue.park(&id("a"));
+        queue.unpark(|id| &*id.name != "a");
+        assert_eq!(pop(&mut queue), None);
+        queue.unpark(|id| &*id.name == "a");
+        assert_eq!(pop(&mut queue).as_deref(), Some("a"));
     }
 }

@@ -9,6 +9,8 @@ mod facts {
     mod foreign;
     mod order;
     mod prune;
+    mod single;
     mod trouble;
+    mod unanswered;
     mod writing;
 }

@@ -134,7 +134,7 @@ impl<S: Source> Applier<S> {
             tracing::warn!(%id, %contested, "does not stand as it is wanted");
             self.outcome(id, contested);
         } else {
-            tracing::info!(%id, "does not stand as it is wanted");
+            tracing::debug!(%id, "does not stand as it is wanted");
         }
         let turn = self.turn(id);
         if repair <= now {

@@ -11,7 +11,7 @@ use crate::{
     drift::{self, Standing},
     error::{Error, Remedy},
     gate::Pass,
-    object::{ObjectId, Source},
+    object::{Answer, ObjectId, Source},
     prune::Verdict,
     queue::{Act, Stage, Turn},
     report::Outcome,
@@ -68,9 +68,8 @@ const FOREIGN: Schedule = Schedule {
 
 impl<S: Source> Applier<S> {
     /// Gives objects their turn as long as requests may be sent. Tells whether more are due at once.
-    pub(super) fn take_turns(&mut self) -> bool {
+    pub(super) fn take_turns(&mut self, now: Instant) -> bool {
         for _ in 0..BATCH {
-            let now = Instant::now();
             let most = self.options.in_flight.get();
             if !self.gate.is_open(now, self.writes.len(), most) {
                 return false;
@@ -79,14 +78,14 @@ impl<S: Source> Applier<S> {
                 return false;
             };
             match turn.stage.act(self.kinds.len()) {
-                Act::Decide => self.decide(&id, turn),
+                Act::Decide => self.decide(&id, turn, now),
                 Act::Delete => self.delete(&id, turn, now),
             }
         }
         true
     }
 
-    fn decide(&mut self, id: &ObjectId, turn: Turn) {
+    fn decide(&mut self, id: &ObjectId, turn: Turn, now: Instant) {
         let Some(number) = self.scope.position(id) else {
             let action = format!("writing {id}, a kind that this applier does not write");
             self.outcome(id, Outcome::Failed(Error::NotServed { action }));
@@ -95,8 +94,10 @@ impl<S: Source> Applier<S> {
         if matches!(self.kinds[number].state, State::Unknown | State::Listing) {
             return self.queue.park(id);
         }
-        let Some(mut desired) = self.source.desired(id) else {
-            return self.decide_unwanted(id, number, turn);
+        let mut desired = match self.source.ask(id) {
+            Answer::Wanted(desired) => desired,
+            Answer::Unwanted => return self.decide_unwanted(id, number, turn),
+            Answer::Unknown => return self.leave(id),
         };
         self.prune.spare(id);
         let stage = Stage::of(Act::Decide, number, self.kinds.len(), desired.rank);
@@ -113,11 +114,10 @@ impl<S: Source> Applier<S> {
             return self.queue.park(id);
         };
         if self.is_terminating(id) {
-            // The watch tells when it is gone, and then it is created anew.
-            return self.queue.done(id);
+            return self.await_end(id);
         }
         if is_as_wanted {
-            return self.settled(id, turn);
+            return self.settled(id, turn, now);
         }
         let task = self.task(id, number, &version);
         let body = desired.body(&self.scope.kinds[number], &version, id);
@@ -129,12 +129,29 @@ impl<S: Source> Applier<S> {
         self.writes.spawn(written.in_current_span());
     }
 
+    /// Nobody can tell whether it is wanted. The sweep, or being wanted, comes back to it.
+    fn leave(&mut self, id: &ObjectId) {
+        self.contests.remove(id);
+        self.troubles.remove(id);
+        self.prune.defer(id);
+        self.inventory.unwant(id);
+        self.queue.done(id);
+    }
+
+    /// It is being deleted. The watch tells when it is gone, and then it is created anew.
+    fn await_end(&mut self, id: &ObjectId) {
+        self.troubles.remove(id);
+        if let Some(contest) = self.contests.get_mut(id) {
+            contest.settled();
+        }
+        self.queue.done(id);
+    }
+
     fn decide_unwanted(&mut self, id: &ObjectId, number: usize, turn: Turn) {
         self.contests.remove(id);
         if !self.inventory.unwant(id) {
             self.prune.spare(id);
-            self.troubles.remove(id);
-            if self.asked.contains(id) {
+            if self.troubles.remove(id).is_some() | self.asked.contains(id) {
                 self.outcome(id, Outcome::Deleted);
             }
             return self.queue.done(id);
@@ -150,13 +167,15 @@ impl<S: Source> Applier<S> {
     }
 
     fn delete(&mut self, id: &ObjectId, turn: Turn, now: Instant) {
-        let number = self.scope.position(id).unwrap_or_default();
-        let is_wanted = self.source.desired(id).is_some();
+        let Some(number) = self.scope.position(id) else {
+            return self.decide(id, turn, now);
+        };
         let stands = self.inventory.standing(id).is_some();
         let version = self
             .version(number)
             .filter(|_| stands && !self.is_terminating(id));
-        let Some(version) = version.filter(|_| !is_wanted) else {
+        let is_unwanted = self.source.ask(id) == Answer::Unwanted;
+        let Some(version) = version.filter(|_| is_unwanted) else {
             // Much may have happened since it was doomed.
             let stage = Stage::of(
                 Act::Decide,
@@ -211,7 +230,7 @@ impl<S: Source> Applier<S> {
                     }
                     let until = contest.until();
                     let turn = self.turn(id);
-                    self.queue.push_later(id, turn, until);
+                    self.queue.rest(id, turn, until);
                 }
                 if altered.is_some() {
                     outcome = Outcome::Contested {
@@ -225,11 +244,11 @@ impl<S: Source> Applier<S> {
             Applied::Unchanged(standing) => {
                 self.store(id, standing);
                 let turn = self.turn(id);
-                self.settled(id, turn);
+                self.settled(id, turn, Instant::now());
             }
             Applied::Terminating(standing) => {
                 self.show(id, standing);
-                self.queue.done(id);
+                self.await_end(id);
             }
             Applied::Foreign => {
                 let is_news = self
@@ -258,12 +277,12 @@ impl<S: Source> Applier<S> {
     }
 
     /// It stands as it is wanted.
-    fn settled(&mut self, id: &ObjectId, turn: Turn) {
-        let now = Instant::now();
+    fn settled(&mut self, id: &ObjectId, turn: Turn, now: Instant) {
         let mut is_news = self.asked.contains(id) | self.troubles.remove(id).is_some();
         let mut outcome = Outcome::Unchanged;
         self.queue.done(id);
         if let Some(contest) = self.contests.get_mut(id) {
+            contest.settled();
             let is_over = contest.is_over(now);
             match contest.outcome() {
                 Some(_) if is_over => is_news = true,
@@ -273,7 +292,7 @@ impl<S: Source> Applier<S> {
             if is_over {
                 self.contests.remove(id);
             } else {
-                self.queue.push_later(id, turn, contest.until());
+                self.queue.rest(id, turn, contest.until());
             }
         }
         if is_news {

@@ -1,17 +1,18 @@
 //! A cluster, an applier on it, and what it tells.
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     sync::{Arc, Mutex},
     time::Duration,
 };
 
 use ferromesh_apply::{
-    Applier, Desired, Handle, Kind, Label, Metrics, ObjectId, Options, Outcome, Report, Scope,
-    Sight,
+    Answer, Applier, Desired, Handle, Kind, Label, Metrics, ObjectId, Options, Outcome, Report,
+    Scope, Sight,
 };
 use ferromesh_runtime::backoff::Jitter;
-use ferromesh_testkit::fakeapi::{self, FakeApi};
+use ferromesh_testkit::fakeapi::{self, FakeApi, Fault, Verb};
+use prometheus_client::{encoding::text::encode, registry::Registry};
 use serde_json::{Value, json};
 use tokio::{sync::mpsc, time::Instant};
 use tokio_util::sync::CancellationToken;
@@ -26,7 +27,10 @@ pub(super) const NS: &str = "shop";
 
 /// What is wanted; clones share it.
 #[derive(Clone, Default)]
-pub(super) struct Wanted(Arc<Mutex<BTreeMap<ObjectId, Desired>>>);
+pub(super) struct Wanted {
+    desired: Arc<Mutex<BTreeMap<ObjectId, Desired>>>,
+    unknown: Arc<Mutex<BTreeSet<ObjectId>>>,
+}
 
 pub(super) struct Bench {
     pub(super) api: FakeApi,
@@ -36,6 +40,7 @@ pub(super) struct Bench {
     /// The last outcome of each object that is told.
     outcomes: BTreeMap<ObjectId, Outcome>,
     cancel: CancellationToken,
+    metrics: Metrics,
 }
 
 // === kinds ===
@@ -102,23 +107,44 @@ pub(super) fn labelled(name: &str, spec: &Value) -> Value {
     json!({ "metadata": { "name": name, "namespace": NS, "labels": labels }, "spec": spec })
 }
 
+/// The line of a gauge of the applier's.
+pub(super) fn gauge(name: &str, count: usize) -> String {
+    format!(
+        "apply_{name}{{cluster=\"c1\",scope=\"{}\"}} {count}\n",
+        OWNER.0
+    )
+}
+
 // === impl Wanted ===
 
 impl Wanted {
     pub(super) fn set(&self, id: &ObjectId, desired: Desired) {
-        self.0.lock().unwrap().insert(id.clone(), desired);
+        self.desired.lock().unwrap().insert(id.clone(), desired);
     }
 
     pub(super) fn unset(&self, id: &ObjectId) {
-        self.0.lock().unwrap().remove(id);
+        self.desired.lock().unwrap().remove(id);
     }
 
-    pub(super) fn get(&self, id: &ObjectId) -> Option<Desired> {
-        self.0.lock().unwrap().get(id).cloned()
+    /// Nobody can tell of this one, or somebody can again.
+    pub(super) fn set_unknown(&self, id: &ObjectId, is_unknown: bool) {
+        let mut unknown = self.unknown.lock().unwrap();
+        if is_unknown {
+            unknown.insert(id.clone());
+        } else {
+            unknown.remove(id);
+        }
+    }
+
+    fn ask(&self, id: &ObjectId) -> Answer {
+        if self.unknown.lock().unwrap().contains(id) {
+            return Answer::Unknown;
+        }
+        self.desired.lock().unwrap().get(id).cloned().into()
     }
 
     pub(super) fn ids(&self) -> Vec<ObjectId> {
-        self.0.lock().unwrap().keys().cloned().collect()
+        self.desired.lock().unwrap().keys().cloned().collect()
     }
 }
 
@@ -136,15 +162,16 @@ impl Bench {
     }
 
     pub(super) fn with(api: FakeApi, wanted: Wanted, scope: Scope) -> Self {
+        let metrics = Metrics::default();
         let source = wanted.clone();
-        let source = move |id: &ObjectId| source.get(id);
+        let source = move |id: &ObjectId| source.ask(id);
         let (applier, handle, reports) = Applier::new(
             api.client(),
             scope,
             source,
             Options::default(),
             Jitter::seeded(7),
-            &Metrics::default(),
+            &metrics,
         );
         let cancel = CancellationToken::new();
         tokio::spawn(applier.run(cancel.clone()));
@@ -155,12 +182,44 @@ impl Bench {
             reports,
             outcomes: BTreeMap::new(),
             cancel,
+            metrics,
         }
+    }
+
+    /// From now on the watches show nothing.
+    pub(super) async fn blind(&mut self) {
+        self.api
+            .fail(Fault::Mute, |request| request.verb == Verb::Watch);
+        self.api.end_watches();
+        self.pass(Duration::from_secs(5)).await;
+    }
+
+    /// The metrics as text.
+    pub(super) fn metrics(&self) -> String {
+        let mut registry = Registry::default();
+        self.metrics.register(&mut registry);
+        let mut text = String::new();
+        encode(&mut text, &registry).unwrap();
+        text
+    }
+
+    /// Ends the applier.
+    pub(super) fn stop(&self) {
+        self.cancel.cancel();
+    }
+
+    /// How many requests of this verb there were.
+    pub(super) fn count(&self, verb: Verb) -> usize {
+        let requests = self.api.requests();
+        requests
+            .iter()
+            .filter(|request| request.verb == verb)
+            .count()
     }
 
     /// Ends the applier and starts another one.
     pub(super) fn restarted(self) -> Self {
-        self.cancel.cancel();
+        self.stop();
         self.api.forget_requests();
         Self::on(self.api.clone(), self.wanted.clone())
     }
@@ -299,7 +358,7 @@ impl Bench {
                 }
             }
         }
-        let wanted = self.wanted.0.lock().unwrap();
+        let wanted = self.wanted.desired.lock().unwrap();
         let wanted = wanted
             .iter()
             .map(|(id, desired)| (id.clone(), desired.spec.clone()));
@@ -309,6 +368,6 @@ impl Bench {
 
 impl Drop for Bench {
     fn drop(&mut self) {
-        self.cancel.cancel();
+        self.stop();
     }
 }

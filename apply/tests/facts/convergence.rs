@@ -25,6 +25,10 @@ enum Step {
     Disown(Object),
     HandOver(Object),
     ForgetManagers(Object),
+    /// Finalizers keep it, or no longer.
+    Keep(Object, bool),
+    /// Nobody can tell of it, or somebody can again.
+    Doubt(Object, bool),
     /// The next requests of a verb meet a fault.
     Trouble(Verb, usize, Failure),
     BreakWatches,
@@ -84,6 +88,8 @@ fn step() -> impl Strategy<Value = Step> {
         1 => object().prop_map(Step::Disown),
         1 => object().prop_map(Step::HandOver),
         1 => object().prop_map(Step::ForgetManagers),
+        2 => (object(), any::<bool>()).prop_map(|(object, is_kept)| Step::Keep(object, is_kept)),
+        2 => (object(), any::<bool>()).prop_map(|(object, is_unknown)| Step::Doubt(object, is_unknown)),
         3 => (verb, 1..4_usize, failure).prop_map(|(verb, count, failure)| Step::Trouble(verb, count, failure)),
         1 => Just(Step::BreakWatches),
         1 => Just(Step::Compact),
@@ -153,6 +159,17 @@ async fn take(step: Step, mut bench: Bench) -> Bench {
                 .api
                 .forget_managers(&kind_of(&object.id()), NS, &object.id().name);
         }
+        Step::Keep(object, is_kept) => edit(&bench, &object.id(), |object| {
+            object["metadata"]["finalizers"] = if is_kept {
+                json!(["them/wait"])
+            } else {
+                json!([])
+            };
+        }),
+        Step::Doubt(object, is_unknown) => {
+            bench.wanted.set_unknown(&object.id(), is_unknown);
+            bench.handle.want([object.id()]);
+        }
         Step::Trouble(verb, count, failure) => {
             let fault = match failure {
                 Failure::Refuse(code) => Fault::refuse(code),
@@ -188,6 +205,7 @@ async fn run(steps: Vec<Step>) {
         | Step::Remove(object)
         | Step::Edit(object, _)
         | Step::ForgetManagers(object)
+        | Step::Keep(object, _)
         | Step::Disown(object) = &step
         {
             let id = object.id();
@@ -207,6 +225,14 @@ async fn run(steps: Vec<Step>) {
             assert_eq!(bench.stored(id).as_ref(), Some(object), "{id} is not ours");
         }
     }
+    for name in NAMES {
+        for id in [route(name), entry(name)] {
+            edit(&bench, &id, |object| {
+                object["metadata"]["finalizers"] = json!([]);
+            });
+            bench.wanted.set_unknown(&id, false);
+        }
+    }
     for (id, _) in foreign {
         bench.api.remove(&kind_of(&id), NS, &id.name);
     }
@@ -221,6 +247,8 @@ async fn run(steps: Vec<Step>) {
             }
         }
     }
+    // Of what stands the applier knows by itself that nobody could tell.
+    bench.handle.want(bench.wanted.ids());
     bench.handle.complete();
     bench
         .until("the cluster is as it is wanted", Bench::is_equal)

@@ -3,11 +3,11 @@
 use std::time::Duration;
 
 use ferromesh_apply::{Desired, Outcome};
-use ferromesh_testkit::fakeapi::Verb;
+use ferromesh_testkit::fakeapi::{Fault, Verb};
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
-use super::bench::{Bench, NS, entries, entry, hosts, labelled, route, routes, served};
+use super::bench::{self, Bench, NS, entries, entry, hosts, labelled, route, routes, served};
 
 const SECONDS: Duration = Duration::from_secs(5);
 
@@ -206,13 +206,7 @@ async fn what_a_webhook_adds_to_what_we_write_is_no_drift() {
     bench.want(&route("a"), hosts("a"));
     assert!(matches!(bench.outcome(&route("a")).await, Outcome::Applied));
     bench.pass(Duration::from_hours(1)).await;
-    let applies = bench
-        .api
-        .writes()
-        .iter()
-        .filter(|write| write.verb == Verb::Apply)
-        .count();
-    assert_eq!(applies, 1);
+    assert_eq!(bench.count(Verb::Apply), 1);
 }
 
 #[tokio::test(start_paused = true)]
@@ -236,4 +230,67 @@ async fn an_object_that_finalizers_keep_is_created_anew_when_it_is_gone() {
             uid.is_some_and(|uid| uid != first["metadata"]["uid"])
         })
         .await;
+}
+
+/// Finalizers keep it, it is edited or refused meanwhile, and then they let it go.
+async fn terminates(bench: &mut Bench, meanwhile: impl AsyncFnOnce(&mut Bench)) {
+    edit(bench, |object| {
+        object["metadata"]["finalizers"] = json!(["them/wait"]);
+    });
+    bench.api.remove(&served(&routes()), NS, "a");
+    meanwhile(bench).await;
+    bench.pass(Duration::from_mins(1)).await;
+    bench.api.heal();
+    edit(bench, |object| {
+        object["metadata"]["finalizers"] = json!([]);
+    });
+    assert_eq!(bench.stored(&route("a")), None, "it is gone");
+    bench.until("it is created anew", Bench::is_equal).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_object_that_somebody_edits_while_finalizers_keep_it_is_created_anew_too() {
+    let mut bench = bench_with("a").await;
+    terminates(&mut bench, async |bench| {
+        bench.pass(Duration::from_secs(1)).await;
+        edit(bench, |object| object["spec"]["hosts"] = json!(["evil"]));
+    })
+    .await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_object_that_could_not_be_written_while_finalizers_keep_it_is_created_anew_too() {
+    let mut bench = bench_with("a").await;
+    bench
+        .api
+        .fail_times(1, Fault::refuse(500), |request| request.verb == Verb::Apply);
+    bench.want(&route("a"), hosts("b"));
+    bench
+        .becomes(&route("a"), |outcome| matches!(outcome, Outcome::Failed(_)))
+        .await;
+    terminates(&mut bench, async |_| {}).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_repair_waits_in_the_metrics_and_peace_does_not() {
+    let mut bench = bench_with("a").await;
+    edit(&bench, |object| object["spec"]["hosts"] = json!(["evil"]));
+    is_repaired(&mut bench).await;
+    bench.pass(Duration::from_secs(1)).await;
+    assert!(
+        bench
+            .metrics()
+            .contains(&bench::gauge("pending_objects", 0))
+    );
+
+    bench
+        .api
+        .fail(Fault::refuse(500), |request| request.verb == Verb::Apply);
+    edit(&bench, |object| object["spec"]["hosts"] = json!(["evil"]));
+    bench.pass(Duration::from_secs(10)).await;
+    assert!(
+        bench
+            .metrics()
+            .contains(&bench::gauge("pending_objects", 1))
+    );
 }

@@ -3,10 +3,12 @@
 use std::time::Duration;
 
 use ferromesh_apply::{ObjectId, Outcome, Report};
-use ferromesh_testkit::fakeapi::{FakeApi, Fault, Verb};
+use ferromesh_testkit::fakeapi::{FakeApi, Fault, Request, Verb};
 use serde_json::json;
 
-use super::bench::{Bench, NS, Wanted, cluster, entry, hosts, labelled, route, routes, served};
+use super::bench::{
+    Bench, NS, Wanted, cluster, entry, gauge, hosts, labelled, route, routes, served,
+};
 
 fn put_orphan(api: &FakeApi, name: &str) {
     api.put(
@@ -203,7 +205,7 @@ async fn a_tenth_of_many_objects_is_no_mass_delete() {
 #[tokio::test(start_paused = true)]
 async fn deletions_that_fail_again_and_again_count_once() {
     let (mut bench, ids) = bench_with(60).await;
-    let deletes = |request: &ferromesh_testkit::fakeapi::Request| request.verb == Verb::Delete;
+    let deletes = |request: &Request| request.verb == Verb::Delete;
     bench.api.fail_times(200, Fault::refuse(500), deletes);
     unwant_all(&bench, &ids[..40]);
     bench.until("they are deleted", Bench::is_equal).await;
@@ -222,13 +224,7 @@ async fn a_deletion_waits_for_finalizers_and_is_asked_for_once() {
         .becomes(&ids[0], |outcome| matches!(outcome, Outcome::Deleted))
         .await;
     bench.pass(Duration::from_hours(1)).await;
-    let deletes = bench
-        .api
-        .writes()
-        .iter()
-        .filter(|write| write.verb == Verb::Delete)
-        .count();
-    assert_eq!(deletes, 1);
+    assert_eq!(bench.count(Verb::Delete), 1);
 }
 
 #[tokio::test(start_paused = true)]
@@ -239,4 +235,133 @@ async fn an_object_that_never_stood_is_told_to_be_deleted() {
         bench.outcome(&entry("never")).await,
         Outcome::Deleted
     ));
+}
+
+/// From now on nobody can tell of these.
+fn make_unknown(bench: &Bench, ids: &[ObjectId]) {
+    for id in ids {
+        bench.wanted.set_unknown(id, true);
+    }
+    bench.handle.want(ids.to_vec());
+}
+
+/// Somebody can tell again, and says so as a source does that has heard of more.
+fn make_known(bench: &Bench, ids: &[ObjectId]) {
+    for id in ids {
+        bench.wanted.set_unknown(id, false);
+    }
+    bench.handle.complete();
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_nobody_can_tell_of_is_left_as_it_is() {
+    let (mut bench, ids) = bench_with(2).await;
+    make_unknown(&bench, &ids);
+    bench.pass(Duration::from_mins(1)).await;
+    bench.api.forget_requests();
+    let edited = json!(["user's"]);
+    bench
+        .api
+        .edit("user", &served(&routes()), NS, &ids[0].name, |object| {
+            object["spec"]["hosts"] = edited.clone();
+        });
+    bench.handle.complete();
+    bench.pass(Duration::from_hours(1)).await;
+    assert_eq!(bench.spec(&ids[0]), json!({ "hosts": edited }));
+
+    let mut bench = bench.restarted();
+    bench.handle.want(ids.clone());
+    bench.handle.complete();
+    bench.pass(Duration::from_hours(1)).await;
+    assert_eq!(count(&bench), 2);
+    assert!(bench.api.writes().is_empty());
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_nobody_could_tell_of_is_judged_once_somebody_can() {
+    let (mut bench, ids) = bench_with(3).await;
+    make_unknown(&bench, &ids);
+    bench.pass(Duration::from_mins(1)).await;
+    bench.wanted.unset(&ids[0]);
+    bench.wanted.set(&ids[1], hosts("changed"));
+    make_known(&bench, &ids);
+    bench
+        .until("one is deleted, one is written", Bench::is_equal)
+        .await;
+    assert_eq!(count(&bench), 2);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_nobody_can_tell_of_counts_for_no_mass_delete() {
+    let (mut bench, ids) = bench_with(100).await;
+    unwant_all(&bench, &ids[..60]);
+    held(&mut bench).await;
+    make_unknown(&bench, &ids[..10]);
+    bench
+        .until("the rest is deleted", |bench| count(bench) == 50)
+        .await;
+    bench.pass(Duration::from_hours(1)).await;
+    assert_eq!(count(&bench), 50);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_deletion_that_a_person_asked_for_is_not_held_because_nobody_could_tell_for_a_while() {
+    let (mut bench, ids) = bench_with(100).await;
+    for id in &ids {
+        bench.wanted.unset(id);
+        bench.wanted.set_unknown(id, true);
+    }
+    bench.handle.explicit(ids.clone());
+    bench.pass(Duration::from_hours(1)).await;
+    assert_eq!(count(&bench), 100);
+    make_known(&bench, &ids);
+    bench.until("they are deleted", Bench::is_equal).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_deletion_that_failed_and_that_somebody_else_does_is_told() {
+    let (mut bench, ids) = bench_with(1).await;
+    let deletes = |request: &Request| request.verb == Verb::Delete;
+    bench.api.fail(Fault::refuse(403), deletes);
+    bench.unwant(&ids[0]);
+    bench
+        .becomes(&ids[0], |outcome| matches!(outcome, Outcome::Failed(_)))
+        .await;
+    bench.api.remove(&served(&routes()), NS, &ids[0].name);
+    bench
+        .becomes(&ids[0], |outcome| matches!(outcome, Outcome::Deleted))
+        .await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_ours_what_waits_and_what_is_held_is_counted() {
+    let (mut bench, ids) = bench_with(100).await;
+    unwant_all(&bench, &ids[..60]);
+    held(&mut bench).await;
+    bench
+        .api
+        .fail(Fault::refuse(422), |request| request.verb == Verb::Apply);
+    bench.want(&route("bad"), hosts("a"));
+    bench.pass(Duration::from_mins(1)).await;
+    let text = bench.metrics();
+    for line in [
+        gauge("owned_objects", 100),
+        gauge("held_deletions", 60),
+        gauge("pending_objects", 1),
+        "apply_outcomes_total{cluster=\"c1\",outcome=\"applied\"} 100\n".to_owned(),
+        "apply_outcomes_total{cluster=\"c1\",outcome=\"invalid\"} ".to_owned(),
+    ] {
+        assert!(text.contains(&line), "{line} is not in\n{text}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_counted_of_the_present_goes_with_the_applier() {
+    let (mut bench, _) = bench_with(1).await;
+    assert!(bench.metrics().contains(&gauge("owned_objects", 1)));
+    bench.stop();
+    bench.pass(Duration::from_secs(1)).await;
+    let text = bench.metrics();
+    assert!(!text.contains("apply_owned_objects{"), "{text}");
+    assert!(text.contains("apply_outcomes_total{"), "{text}");
 }

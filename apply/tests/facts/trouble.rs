@@ -109,7 +109,7 @@ async fn attempts_at_an_object_become_rarer() {
 #[tokio::test(start_paused = true)]
 async fn a_throttled_cluster_is_left_alone_for_as_long_as_it_asks() {
     let mut bench = synced().await;
-    let after = Duration::from_secs(30);
+    let (nearly, after) = (Duration::from_secs(29), Duration::from_secs(30));
     let fault = Fault::Refuse {
         code: 429,
         retry_after: Some(after),
@@ -123,9 +123,7 @@ async fn a_throttled_cluster_is_left_alone_for_as_long_as_it_asks() {
     for at in 0..20 {
         bench.want(&route(&format!("b{at}")), hosts("b"));
     }
-    bench
-        .pass(after.checked_sub(Duration::from_secs(1)).unwrap())
-        .await;
+    bench.pass(nearly).await;
     assert_eq!(bench.api.writes().len(), 1);
     bench.until("all stand", Bench::is_equal).await;
     assert!(
@@ -133,6 +131,31 @@ async fn a_throttled_cluster_is_left_alone_for_as_long_as_it_asks() {
         "{:?}",
         began.elapsed()
     );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_cluster_that_cannot_answer_now_is_asked_one_request_at_a_time() {
+    for code in [503, 504] {
+        let mut bench = synced().await;
+        bench.api.fail(Fault::refuse(code), applies);
+        for at in 0..500 {
+            bench.want(&route(&format!("r{at}")), hosts("a"));
+        }
+        bench.pass(Duration::from_mins(10)).await;
+        let asked = bench.api.writes().len();
+        assert!(
+            asked <= 16 + 40,
+            "it was asked {asked} times in ten minutes"
+        );
+        bench.api.heal();
+        let began = Instant::now();
+        bench.until("all stand", Bench::is_equal).await;
+        assert!(
+            began.elapsed() < Duration::from_mins(1),
+            "{:?}",
+            began.elapsed()
+        );
+    }
 }
 
 #[tokio::test(start_paused = true)]

@@ -69,7 +69,29 @@ async fn a_restart_on_a_cluster_that_is_as_wanted_writes_nothing() {
         assert!(matches!(bench.last(&id), Some(Outcome::Unchanged)));
     }
     bench.pass(Duration::from_mins(30)).await;
-    assert_eq!(bench.api.writes().len(), 0);
+    assert_eq!((bench.api.writes().len(), bench.count(Verb::Get)), (0, 0));
+}
+
+#[tokio::test(start_paused = true)]
+async fn one_change_among_many_objects_is_one_write_and_no_read() {
+    let mut bench = Bench::new();
+    for at in 0..1000 {
+        bench.wanted.set(&route(&format!("r{at}")), hosts("a"));
+    }
+    bench.complete().await;
+    bench.pass(Duration::from_mins(1)).await;
+    bench.api.forget_requests();
+    bench.wanted.set(&route("r7"), hosts("b"));
+    bench.handle.want(bench.wanted.ids());
+    bench.until("it stands", Bench::is_equal).await;
+    bench.pass(Duration::from_mins(1)).await;
+    let asked: Vec<_> = bench
+        .api
+        .requests()
+        .into_iter()
+        .map(|request| (request.verb, request.name))
+        .collect();
+    assert_eq!(asked, [(Verb::Apply, "r7".to_owned())]);
 }
 
 #[tokio::test(start_paused = true)]
@@ -113,9 +135,7 @@ async fn of_what_is_wanted_while_it_is_being_written_the_newest_counts() {
     for at in 1..=50 {
         bench.want(&route("a"), hosts(&at.to_string()));
     }
-    bench
-        .until("it stands", super::bench::Bench::is_equal)
-        .await;
+    bench.until("it stands", Bench::is_equal).await;
     assert_eq!(bench.spec(&route("a")), json!({ "hosts": ["50"] }));
     assert_eq!(
         bench.api.writes().len(),
@@ -183,9 +203,7 @@ async fn a_kind_that_is_not_served_is_written_once_it_is() {
     );
 
     bench.api.serve(&served(&routes()));
-    bench
-        .until("it stands", super::bench::Bench::is_equal)
-        .await;
+    bench.until("it stands", Bench::is_equal).await;
 }
 
 #[tokio::test(start_paused = true)]
@@ -199,7 +217,5 @@ async fn a_kind_whose_definition_is_deleted_and_installed_again_is_written_anew(
         .sees(&routes(), |sight| matches!(sight, Sight::NotServed))
         .await;
     bench.api.serve(&served(&routes()));
-    bench
-        .until("it stands again", super::bench::Bench::is_equal)
-        .await;
+    bench.until("it stands again", Bench::is_equal).await;
 }

@@ -62,9 +62,9 @@ impl Managers {
         }
         let mut merged = merge(live, applied, lists, "");
         let before = self.0.remove(&by).map(|(_, owned)| owned);
-        // What is deeper comes first.
+        // An item goes before its fields, as long as it still has its key.
         let dropped: Set = &before.unwrap_or_default() - &wanted;
-        for path in dropped.iter().rev() {
+        for path in &dropped {
             if !self.0.values().any(|(_, owned)| owned.contains(path)) {
                 self.remove(&mut merged, path, &wanted);
             }
@@ -278,4 +278,24 @@ fn tree(set: &Set) -> Value {
         }
     }
     root
+}
+
+/// RFC 7396.
+pub(super) fn merge_patch(target: &mut Value, patch: &Value) {
+    let Value::Object(patch) = patch else {
+        *target = patch.clone();
+        return;
+    };
+    if !target.is_object() {
+        *target = json!({});
+    }
+    for (name, value) in patch {
+        if value.is_null() {
+            if let Value::Object(fields) = target {
+                fields.remove(name);
+            }
+        } else {
+            merge_patch(&mut target[name.as_str()], value);
+        }
+    }
 }

@@ -11,8 +11,9 @@ use serde_json::{Value, json};
 
 use super::{
     FakeApi, Fault, Request, Verb,
-    store::{Collection, Key, Refusal, Store, Target, matches},
-    watch::Watch,
+    refusal::Refusal,
+    store::{Collection, Key, Store, Target},
+    watch::{Watch, matches},
 };
 
 /// A path and its query, taken apart.
@@ -143,14 +144,15 @@ impl FakeApi {
                 return Ok(Response::new(Body::from_stream(silence)));
             }
             Some(Fault::Break) => return Err(broken()),
-            Some(Fault::LoseAnswer) | None => {}
+            Some(Fault::LoseAnswer | Fault::WithholdAnswer) | None => {}
         }
         let answered = act(&mut self.store());
         self.tell_watchers();
-        if let Some(Fault::LoseAnswer) = fault {
-            return Err(broken());
+        match fault {
+            Some(Fault::LoseAnswer) => Err(broken()),
+            Some(Fault::WithholdAnswer) => std::future::pending().await,
+            _ => Ok(answered.unwrap_or_else(|why| refusal(&why))),
         }
-        Ok(answered.unwrap_or_else(|why| refusal(&why)))
     }
 }
 
@@ -339,32 +341,8 @@ fn with_code(status: &Value) -> Response<Body> {
     response
 }
 
-pub(super) fn status(refusal: &Refusal) -> Value {
-    let reason = match refusal.code {
-        400 => "BadRequest",
-        401 => "Unauthorized",
-        403 => "Forbidden",
-        404 => "NotFound",
-        409 => "Conflict",
-        410 => "Expired",
-        422 => "Invalid",
-        429 => "TooManyRequests",
-        503 => "ServiceUnavailable",
-        504 => "Timeout",
-        _ => "InternalError",
-    };
-    let mut status = json!({
-        "kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure",
-        "message": refusal.message, "reason": reason, "code": refusal.code,
-    });
-    if !refusal.details.is_null() {
-        status["details"] = refusal.details.clone();
-    }
-    status
-}
-
 fn refusal(refusal: &Refusal) -> Response<Body> {
-    with_code(&status(refusal))
+    with_code(&refusal.status())
 }
 
 /// What an API server says of a path that it does not know.

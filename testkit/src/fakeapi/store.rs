@@ -1,20 +1,14 @@
 //! What the API server holds, and what has happened to it.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 
 use super::{
     Kind, Request,
-    fields::{APPLY, Conflicts, Lists, Managers, UPDATE},
+    fields::{APPLY, Lists, Managers, UPDATE, merge_patch},
+    refusal::Refusal,
 };
-
-/// Why something is not done: a code and a message, and the causes where there are some.
-pub(super) struct Refusal {
-    pub(super) code: u16,
-    pub(super) message: String,
-    pub(super) details: Value,
-}
 
 /// Group and plural.
 pub(super) type Collection = (String, String);
@@ -85,9 +79,14 @@ impl Store {
     ) -> Result<Value, Refusal> {
         let live = self.stored(target);
         let meta = &body["metadata"];
-        if live.is_none() && (meta["uid"].is_string() || target.subresource == "status") {
-            let code = if meta["uid"].is_string() { 409 } else { 404 };
-            return Err(Refusal::new(code, "there is no such object"));
+        if live.is_none() && target.subresource == "status" {
+            return Err(Refusal::not_found());
+        }
+        if live.is_none() && meta["uid"].is_string() {
+            return Err(Refusal::new(
+                409,
+                "uid mismatch: no existing object was found",
+            ));
         }
         let live = live.unwrap_or_default();
         live.expect_version(meta)?;
@@ -368,73 +367,4 @@ impl Stored {
             "the object has been modified; apply to the latest version",
         ))
     }
-}
-
-// === impl Refusal ===
-
-impl Refusal {
-    pub(super) fn new(code: u16, message: &str) -> Self {
-        Self {
-            code,
-            message: message.to_owned(),
-            details: Value::Null,
-        }
-    }
-
-    pub(super) fn not_found() -> Self {
-        Self {
-            details: json!({ "kind": "objects", "name": "it" }),
-            ..Self::new(404, "not found")
-        }
-    }
-}
-
-impl From<Conflicts> for Refusal {
-    fn from(Conflicts(conflicts): Conflicts) -> Self {
-        let cause = |(manager, field): (String, String)| json!({ "reason": "FieldManagerConflict", "message": format!("conflict with {manager:?}"), "field": field });
-        let causes: Vec<_> = conflicts.into_iter().map(cause).collect();
-        Self {
-            details: json!({ "causes": causes }),
-            ..Self::new(409, "Apply failed with conflicts")
-        }
-    }
-}
-
-/// RFC 7396.
-fn merge_patch(target: &mut Value, patch: &Value) {
-    let Value::Object(patch) = patch else {
-        *target = patch.clone();
-        return;
-    };
-    if !target.is_object() {
-        *target = json!({});
-    }
-    for (name, value) in patch {
-        if value.is_null() {
-            if let Value::Object(fields) = target {
-                fields.remove(name);
-            }
-        } else {
-            merge_patch(&mut target[name.as_str()], value);
-        }
-    }
-}
-
-/// `a=b,c!=d,e,!f`, as far as tests use it.
-pub(super) fn matches(selector: &str, object: &Value) -> bool {
-    let labels = &object["metadata"]["labels"];
-    let terms: BTreeSet<&str> = selector
-        .split(',')
-        .filter(|term| !term.is_empty())
-        .collect();
-    terms.into_iter().all(|term| match term.split_once('=') {
-        Some((name, value)) => match name.strip_suffix('!') {
-            Some(name) => labels[name] != *value,
-            None => labels[name.trim_end_matches('=')] == *value.trim_start_matches('='),
-        },
-        None => match term.strip_prefix('!') {
-            Some(name) => labels[name].is_null(),
-            None => !labels[term].is_null(),
-        },
-    })
 }

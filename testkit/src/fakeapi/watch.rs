@@ -12,8 +12,9 @@ use tokio::time::Instant;
 
 use super::{
     FakeApi,
-    http::{Place, status},
-    store::{Collection, Event, Refusal, Store, matches},
+    http::Place,
+    refusal::Refusal,
+    store::{Collection, Event, Store},
 };
 
 pub(super) struct Watch {
@@ -78,7 +79,7 @@ impl Watch {
         let store = server.store();
         if self.from < store.compacted {
             self.from = u64::MAX;
-            let status = status(&Refusal::new(410, "too old resource version"));
+            let status = Refusal::new(410, "too old resource version").status();
             return Next::Line(json!({ "type": "ERROR", "object": status }));
         }
         let next = store
@@ -126,4 +127,20 @@ impl Watch {
             self.namespace.is_empty() || object["metadata"]["namespace"] == *self.namespace;
         is_here && matches(&self.selector, object)
     }
+}
+
+/// `a=b,c!=d,e,!f`, as far as tests use it.
+pub(super) fn matches(selector: &str, object: &Value) -> bool {
+    let labels = &object["metadata"]["labels"];
+    let mut terms = selector.split(',').filter(|term| !term.is_empty());
+    terms.all(|term| match term.split_once('=') {
+        Some((name, value)) => match name.strip_suffix('!') {
+            Some(name) => labels[name] != *value,
+            None => labels[name.trim_end_matches('=')] == *value.trim_start_matches('='),
+        },
+        None => match term.strip_prefix('!') {
+            Some(name) => labels[name].is_null(),
+            None => !labels[term].is_null(),
+        },
+    })
 }
