@@ -52,7 +52,7 @@ pub enum Class {
     Transient,
     /// The API server does not answer.
     Unreachable,
-    /// Somebody must change something: rights, a quota, an admission policy.
+    /// Somebody must change something: rights, a quota, an admission policy, a namespace that is missing.
     Refused,
 }
 
@@ -81,11 +81,16 @@ impl Error {
         self.code() == Some(409)
     }
 
+    /// Whether the object has changed since it was read, or is gone.
+    pub(crate) fn is_late(&self) -> bool {
+        matches!(self.code(), Some(404 | 409))
+    }
+
     /// Who must act.
     pub fn class(&self) -> Class {
         match (self, self.code()) {
             (_, Some(401 | 408 | 429 | 500..)) => Class::Unreachable,
-            (_, Some(409 | 404)) => Class::Transient,
+            (_, Some(409)) => Class::Transient,
             (_, Some(_)) | (Self::Contended { .. }, _) => Class::Refused,
             (Self::Api { source, .. }, None) => match source.as_ref() {
                 kube::Error::SerdeError(_) => Class::Refused,

@@ -168,7 +168,12 @@ impl Hands {
             if decision.actions.is_empty() && progress.standing == Standing::Stored {
                 progress.restart = match self.restart(&mut observed, &progress, memory).await {
                     Ok(restart) => restart,
-                    Err(error) => return Err(self.failed(&mut observed, error).await),
+                    // What is stored stays stored.
+                    Err(error) if error.class() == Class::Refused => {
+                        let reason = error.text();
+                        Restart::Waiting(Waiting::Refused { reason })
+                    }
+                    Err(error) => return Err(error),
                 };
                 progress.again = pods::look_again(&progress.restart);
             }
@@ -250,7 +255,7 @@ impl Hands {
                 *certificate = written;
                 Ok(())
             }
-            Err(error) if error.class() == Class::Transient => Ok(()),
+            Err(error) if error.is_late() => Ok(()),
             Err(error) => Err(error),
         }
     }

@@ -79,6 +79,11 @@ pub enum Waiting {
         /// Namespace and name of the pod.
         pod: String,
     },
+    /// A person: the API server refuses what a restart takes.
+    Refused {
+        /// What it says.
+        reason: String,
+    },
     /// The next look: pods are being replaced.
     Eviction {
         /// Namespace of the pods.
@@ -252,6 +257,11 @@ impl fmt::Display for Waiting {
                 f,
                 "pod {pod} needs a restart and is not evicted: a PodDisruptionBudget may forbid it. Add a \
                  replica, or restart its workload yourself"
+            ),
+            Self::Refused { reason } => write!(
+                f,
+                "pods are not restarted, the API server refuses ({reason}): allow it, or set autoRestartPods to \
+                 false and restart them yourself"
             ),
             Self::Eviction { namespace, evicted } => {
                 write!(

@@ -318,10 +318,7 @@ impl Hands {
             Err(error) => {
                 let object = format!("{}/{name}", api.resource_url());
                 let error = Error::api("writing the status of", object, error);
-                match error.class() {
-                    Class::Transient => Ok(()),
-                    _ => Err(error),
-                }
+                if error.is_late() { Ok(()) } else { Err(error) }
             }
         }
     }

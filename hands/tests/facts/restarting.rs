@@ -5,7 +5,7 @@ use ferromesh_hands::restart::Waiting;
 use ferromesh_testkit::fakeapi::Fault;
 use serde_json::{Value, json};
 
-use super::cluster::{Cluster, certificates, config_maps, directives, pods};
+use super::cluster::{Cluster, certificates, config_maps, directives, pods, secrets};
 use super::world::{ISTIO, MESH, NAMESPACE};
 
 fn pod(namespace: &str, name: &str, app: &str) -> Value {
@@ -155,6 +155,24 @@ async fn a_budget_that_forbids_a_restart_is_waited_for() {
         progress.restart,
         Restart::Waiting(Waiting::Budget { .. })
     ));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_restart_that_is_refused_takes_nothing_from_what_is_stored() {
+    let mut cluster = Cluster::new();
+    allow_restarts(&cluster);
+    cluster
+        .api
+        .fail(Fault::refuse(403), |request| request.plural == "pods");
+    let progress = cluster.issue().await;
+    assert!(matches!(
+        progress.restart,
+        Restart::Waiting(Waiting::Refused { .. })
+    ));
+    assert_eq!(cluster.status(), ("ISSUED".into(), String::new()));
+    let key = cluster.api.get(&secrets(), NAMESPACE, MESH);
+    cluster.pass().await;
+    assert_eq!(cluster.api.get(&secrets(), NAMESPACE, MESH), key);
 }
 
 #[tokio::test(start_paused = true)]

@@ -191,6 +191,20 @@ async fn a_missing_right_is_told_in_the_status() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_missing_namespace_is_told_in_the_status() {
+    let mut cluster = Cluster::new();
+    cluster.pass().await;
+    cluster.sign().await;
+    cluster.api.fail(Fault::refuse(404), |request| {
+        request.verb == Verb::Create && request.namespace == ISTIO
+    });
+    assert!(cluster.try_pass().await.is_err());
+    let (state, told) = cluster.status();
+    assert_eq!(state, "FAILED");
+    assert!(told.contains("/namespaces/istio-system/"), "{told}");
+}
+
+#[tokio::test(start_paused = true)]
 async fn an_api_server_that_is_away_leaves_the_status_alone() {
     let mut cluster = Cluster::new();
     cluster.issue().await;
