@@ -166,34 +166,39 @@ impl Delta {
                 Changed::Removed(gone) => Some(OutputChange::Delete(gone)),
             })
         });
-        destinations.chain(self.other_outputs())
+        let meshes = self.meshes.iter().flat_map(|key| self.outputs_of_mesh(key));
+        let found = self
+            .found
+            .iter()
+            .flat_map(|(kind, key)| self.outputs_found(*kind, key));
+        destinations.chain(meshes).chain(found)
     }
 
-    /// Outputs that differ of meshes as a whole, and of discovery.
-    pub(crate) fn other_outputs(&self) -> impl Iterator<Item = OutputChange> {
-        let owner = &self.after.options.namespace;
-        let meshes = self.meshes.iter().flat_map(move |key| {
-            let render = |state: &State| {
-                state
-                    .graph
-                    .mesh_outputs
-                    .get(key)
-                    .map(|mesh| mesh.render(owner))
-                    .unwrap_or_default()
-            };
-            whole(&render(&self.before), render(&self.after))
-        });
-        let found = self.found.iter().flat_map(move |(kind, key)| {
-            let render = |state: &State| {
-                state
-                    .found(*kind, key)
-                    .map(|found| found.render(owner))
-                    .into_iter()
-                    .collect::<Vec<_>>()
-            };
-            whole(&render(&self.before), render(&self.after))
-        });
-        meshes.chain(found)
+    /// Outputs of a mesh as a whole that differ.
+    pub(crate) fn outputs_of_mesh(&self, mesh: &Key) -> impl Iterator<Item = OutputChange> + use<> {
+        let render = |state: &State| {
+            let outputs = state.graph.mesh_outputs.get(mesh);
+            outputs
+                .map(|outputs| outputs.render(&self.after.options.namespace))
+                .unwrap_or_default()
+        };
+        whole(&render(&self.before), render(&self.after)).into_iter()
+    }
+
+    /// An output of discovery that differs.
+    pub(crate) fn outputs_found(
+        &self,
+        kind: OutputKind,
+        key: &Key,
+    ) -> impl Iterator<Item = OutputChange> + use<> {
+        let render = |state: &State| {
+            let found = state.found(kind, key);
+            found
+                .map(|found| found.render(&self.after.options.namespace))
+                .into_iter()
+                .collect::<Vec<_>>()
+        };
+        whole(&render(&self.before), render(&self.after)).into_iter()
     }
 
     /// How many outputs differ on each cluster of the fleet, without rendering any of a
@@ -299,12 +304,7 @@ impl State {
         }
     }
 
-    /// Names of everything that was found.
-    pub(crate) fn found_keys(&self) -> impl Iterator<Item = OutputKey> {
-        self.all_found().map(|found| found.key())
-    }
-
-    fn all_found(&self) -> impl Iterator<Item = Discovered> {
+    pub(crate) fn all_found(&self) -> impl Iterator<Item = Discovered> {
         let Graph {
             meshes,
             workloads,

@@ -1,9 +1,7 @@
-//! What a change does, in words, for whoever wants to know before it is made.
+//! What a change that has been worked out does, in words.
 //!
-//! [`rule`] is the whole answer to a change of one object: what speaks against it, and what is to
-//! be said about it all the same. Whoever asks, an API server or a person with a directory of
-//! files, gets the same answer, because both ask here. Nothing is translated here: everything
-//! is read off the states before and after.
+//! [`rule`] says what speaks against a change of one object, and what is to be said about it all
+//! the same. Nothing is translated here: everything is read off the states before and after.
 
 mod access;
 mod others;
@@ -12,14 +10,14 @@ mod selection;
 mod traffic;
 mod virtual_mesh;
 
-use crate::delta::{Delta, Effect, OutputChange, StatusKey, StatusKind};
+use crate::delta::{Delta, Effect, StatusKey, StatusKind};
 use crate::diagnose::Finding;
 use crate::judge::judge;
-use crate::output::OutputKey;
 use crate::state::State;
 
-/// Outputs that are called by name before the others are counted.
-const NAMED: usize = 2;
+/// How long a remark about outputs may be, in bytes: as many of them are called by name as that
+/// allows, and the others are counted.
+const MAX_OUTCOME: usize = 120;
 
 /// One thing to say about a change that is let through.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -33,6 +31,8 @@ pub struct Remark {
 /// How much a remark matters, the most important first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Weight {
+    /// It was written, and nothing that is stored says it.
+    Dropped,
     /// Something that the object asks for is not there, or nobody knows whether it is.
     Unresolved,
     /// It reaches further, or less far, than its author may have meant.
@@ -45,18 +45,20 @@ pub enum Weight {
     Hint,
 }
 
-/// The answer to a change of one object.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct Ruling {
+/// What a change of one object comes to.
+#[derive(Debug, Default)]
+pub(crate) struct Ruling {
     /// What the change makes wrong with the object. With any, it is to be refused.
-    pub errors: Vec<Finding>,
+    pub(crate) errors: Vec<Finding>,
     /// What is to be said about it, the most important first.
-    pub remarks: Vec<Remark>,
+    pub(crate) remarks: Vec<Remark>,
+    /// What becomes of the objects in the clusters, as far as it has been worked out.
+    pub(crate) effect: Effect,
 }
 
 /// Whether everything that a change touches has been worked out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Extent {
+pub(crate) enum Extent {
     /// The step was advanced to its end.
     Complete,
     /// The step was finished half way: what was found so far holds, the rest is not known.
@@ -64,7 +66,7 @@ pub enum Extent {
 }
 
 impl Remark {
-    fn new(weight: Weight, text: impl Into<String>) -> Self {
+    pub(crate) fn new(weight: Weight, text: impl Into<String>) -> Self {
         Self {
             weight,
             text: text.into(),
@@ -77,9 +79,12 @@ impl Remark {
 /// An error that was there before is none, nor is one of another object. A reference that leads
 /// nowhere is a remark instead where that is allowed: by the settings, or by a label on the
 /// object's namespace.
-pub fn rule(delta: &Delta, subject: &StatusKey, extent: Extent) -> Ruling {
+pub(crate) fn rule(delta: &Delta, subject: &StatusKey, extent: Extent) -> Ruling {
     let verdict = judge(delta, subject);
-    let mut ruling = Ruling::default();
+    let mut ruling = Ruling {
+        effect: verdict.effect,
+        ..Ruling::default()
+    };
     for finding in verdict.errors {
         if reference::stood_before(&delta.before, subject, &finding) {
             continue;
@@ -102,17 +107,16 @@ pub fn rule(delta: &Delta, subject: &StatusKey, extent: Extent) -> Ruling {
             StatusKind::Settings => settings(after, subject),
             StatusKind::Destination | StatusKind::Mesh | StatusKind::Workload => Vec::new(),
         });
-        ruling.remarks.extend(consequences(delta, subject));
+        ruling
+            .remarks
+            .extend(consequences(delta, subject, verdict.effect));
     }
     ruling.remarks.sort_by_key(|remark| remark.weight);
     ruling
 }
 
 /// What is to be said about a change that takes one object away. Nothing speaks against that.
-pub fn removal(delta: &Delta, subject: &StatusKey, extent: Extent) -> Vec<Remark> {
-    if extent == Extent::Partial {
-        return Vec::new();
-    }
+pub(crate) fn removal(delta: &Delta, subject: &StatusKey) -> Vec<Remark> {
     let mut remarks = match subject.kind {
         StatusKind::VirtualMesh => virtual_mesh::farewell(delta, &subject.key),
         StatusKind::AccessPolicy
@@ -122,63 +126,58 @@ pub fn removal(delta: &Delta, subject: &StatusKey, extent: Extent) -> Vec<Remark
         | StatusKind::TrafficPolicy
         | StatusKind::Workload => Vec::new(),
     };
-    remarks.extend(consequences(delta, subject));
+    remarks.extend(consequences(delta, subject, delta.effect()));
     remarks.sort_by_key(|remark| remark.weight);
     remarks
 }
 
 /// What the change means for everything but the object itself.
-fn consequences(delta: &Delta, subject: &StatusKey) -> Vec<Remark> {
+fn consequences(delta: &Delta, subject: &StatusKey, effect: Effect) -> Vec<Remark> {
     let mut remarks = access::doors(delta);
     remarks.extend(others::remarks(delta, subject));
-    remarks.push(outcome(delta));
+    remarks.push(outcome(delta, effect));
     remarks
 }
 
 /// What becomes of the objects in the clusters.
-fn outcome(delta: &Delta) -> Remark {
+fn outcome(delta: &Delta, effect: Effect) -> Remark {
     let Effect {
         added,
         changed,
         removed,
-    } = delta.effect();
+    } = effect;
     let total = added + changed + removed;
     if total == 0 {
         return Remark::new(Weight::Outcome, "changes nothing in any cluster");
     }
-    let mut parts = Vec::new();
-    for (count, verb) in [(added, "adds"), (changed, "changes"), (removed, "removes")] {
-        if count > 0 {
-            parts.push(format!("{verb} {count}"));
-        }
-    }
-    let named: Vec<String> = delta
-        .outputs()
-        .map(|change| match change {
-            OutputChange::Upsert(output) => called(&output.key),
-            OutputChange::Delete(key) => called(&key),
-        })
-        .take(if total <= NAMED { total } else { NAMED - 1 })
+    let parts: Vec<_> = [(added, "adds"), (changed, "changes"), (removed, "removes")]
+        .into_iter()
+        .filter(|(count, _)| *count > 0)
+        .map(|(count, verb)| format!("{verb} {count}"))
         .collect();
-    let more = total - named.len();
-    let more = if more == 0 {
-        String::new()
-    } else {
-        format!(" and {more} more")
+    let heading = format!("{} {}: ", parts.join(", "), plural(total, "object"));
+    let mut names: Vec<String> = Vec::new();
+    let mut length = heading.len();
+    for change in delta.outputs() {
+        let name = change.key().to_string();
+        length += name.len() + ", ".len();
+        let is_last = names.len() + 1 == total;
+        let room_for_count = if is_last {
+            0
+        } else {
+            " and 1000000 more".len()
+        };
+        if !names.is_empty() && length + room_for_count > MAX_OUTCOME {
+            break;
+        }
+        names.push(name);
+    }
+    let more = match total.saturating_sub(names.len()) {
+        0 => String::new(),
+        more => format!(" and {more} more"),
     };
-    Remark::new(
-        Weight::Outcome,
-        format!(
-            "{} {} in the clusters: {}{more}",
-            parts.join(", "),
-            plural(total, "object"),
-            named.join(", ")
-        ),
-    )
-}
-
-fn called(key: &OutputKey) -> String {
-    key.to_string()
+    let text = format!("{heading}{}{more}", names.join(", "));
+    Remark::new(Weight::Outcome, text)
 }
 
 /// Settings stand under one name; others are stored and not read.

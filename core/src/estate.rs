@@ -15,6 +15,7 @@ use ferromesh_istio::destination_rule::ClientTlsMode;
 use crate::diagnose::{Code, Finding};
 use crate::index::DestinationIndex;
 use crate::key::Key;
+use crate::model::mesh::MeshKind;
 use crate::model::{Destination, KubernetesCluster, Mesh, Settings, VirtualMesh};
 use crate::table::Table;
 
@@ -210,17 +211,11 @@ fn claims(inputs: &Inputs<'_>) -> BTreeMap<Key, Standing> {
         let mut members = BTreeMap::new();
         let mut is_applied = true;
         for mesh in &virtual_mesh.meshes {
-            if !inputs.meshes.contains_key(mesh) {
-                findings.push(Finding::about(
-                    Code::NotFound,
-                    mesh,
-                    format!(
-                        "Mesh {mesh} not found; list discovered meshes with `kubectl get mesh`"
-                    ),
-                ));
+            let Some(known) = inputs.meshes.get(mesh) else {
+                findings.push(mesh_not_found("", mesh));
                 continue;
-            }
-            members.insert(mesh.clone(), Member::default());
+            };
+            members.insert(mesh.clone(), Member::of(known));
             if let Some(holder) = held.get(mesh) {
                 is_applied = false;
                 findings.push(Finding::about(
@@ -246,6 +241,7 @@ fn claims(inputs: &Inputs<'_>) -> BTreeMap<Key, Standing> {
             );
         }
         findings.extend(gateway::missing_services(virtual_mesh, inputs.index));
+        findings.extend(missing_clients(inputs, virtual_mesh));
         standings.insert(
             key.clone(),
             Standing {
@@ -257,6 +253,51 @@ fn claims(inputs: &Inputs<'_>) -> BTreeMap<Key, Standing> {
         );
     }
     standings
+}
+
+/// Meshes that a virtual mesh federates services to and that do not exist.
+fn missing_clients(inputs: &Inputs<'_>, virtual_mesh: &VirtualMesh) -> Vec<Finding> {
+    let named: BTreeSet<&Key> = virtual_mesh
+        .federation
+        .selectors
+        .iter()
+        .flat_map(|selector| &selector.meshes)
+        .collect();
+    named
+        .into_iter()
+        .filter(|mesh| !inputs.meshes.contains_key(mesh))
+        .map(|mesh| mesh_not_found("Invalid federation selector: ", mesh))
+        .collect()
+}
+
+fn mesh_not_found(prefix: &str, mesh: &Key) -> Finding {
+    Finding::about(
+        Code::NotFound,
+        mesh,
+        format!("{prefix}Mesh {mesh} not found; list discovered meshes with `kubectl get mesh`"),
+    )
+}
+
+impl Member {
+    /// A mesh of which nothing is known yet but its sort.
+    fn of(mesh: &Mesh) -> Self {
+        let sort = match &mesh.kind {
+            MeshKind::Istio(_) => return Self::default(),
+            MeshKind::Osm(_) => "osm",
+            MeshKind::Other(name) => name,
+        };
+        Self {
+            errors: Vec::new(),
+            warnings: vec![Finding::about(
+                Code::Unsupported,
+                &mesh.key,
+                format!(
+                    "mesh {} is of type {sort}, for which trust, federation and access control are not supported yet: nothing is written there",
+                    mesh.key
+                ),
+            )],
+        }
+    }
 }
 
 /// How one mesh takes part; what is wrong goes into the virtual mesh's standing.

@@ -11,14 +11,15 @@
 //! [`change`], [`state`] (the step), [`graph`](self) (what has been worked out, and from what),
 //! [`layer`] and [`discover`](self) (what there is), [`estate`] (what holds for whole meshes),
 //! [`federate`], [`record`] (what one destination becomes), [`translate`], [`own`] (who set a
-//! field), [`output`], [`delta`], [`status`], [`diagnose`], [`judge`]; at the doors
-//! [`manifest`], [`prune`] and [`report`]; below them all [`table`], [`index`] and [`naming`].
+//! field), [`output`], [`delta`], [`status`], [`diagnose`], [`mod@judge`], [`effect`](self) (a
+//! change in words); at the doors [`manifest`], [`review`] and [`report`]; below them all
+//! [`table`], [`index`] and [`naming`].
 
 pub mod change;
 pub mod delta;
 pub mod diagnose;
 mod discover;
-pub mod effect;
+mod effect;
 pub mod estate;
 pub mod federate;
 mod graph;
@@ -33,9 +34,9 @@ pub mod model;
 pub mod naming;
 pub mod output;
 pub mod own;
-pub mod prune;
 pub mod record;
 pub mod report;
+pub mod review;
 pub mod state;
 pub mod status;
 pub mod table;
@@ -47,6 +48,7 @@ pub use diagnose::{Code, Finding};
 pub use judge::{Verdict, judge};
 pub use key::Key;
 pub use kinds::{Input, Kind, Object, Scope};
+pub use lookup::OutputSet;
 pub use output::{Output, OutputKey, OutputKind, Spec};
 pub use state::{Options, State, Step};
 pub use status::Status;

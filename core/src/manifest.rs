@@ -1,6 +1,7 @@
 //! Manifests: objects as people keep them in files.
 
 use serde_json::Value;
+use serde_saphyr::{RenderOptions, SnippetMode};
 
 use crate::diagnose::Code;
 use crate::kinds::{Kind, Object};
@@ -36,70 +37,92 @@ pub enum Entry {
 pub fn read(text: &str, cluster: &str) -> Vec<Entry> {
     let mut entries = Vec::new();
     for document in documents(text) {
-        match parse(document) {
-            Ok(Value::Null) => {}
+        match document {
             Ok(value) => read_value(&value, cluster, &mut entries),
-            Err(rejection) => {
-                entries.push(Entry::Unreadable {
-                    name: "document".to_owned(),
-                    rejection,
-                });
-            }
+            Err(rejection) => entries.push(Entry::unreadable(rejection)),
         }
     }
     entries
 }
 
-/// Reads one object that came as JSON.
-pub fn read_value(value: &Value, cluster: &str, entries: &mut Vec<Entry>) {
-    let text = |field: &str| value.get(field).and_then(Value::as_str).unwrap_or_default();
-    let (api_version, kind) = (text("apiVersion"), text("kind"));
-    if let (true, Some(items)) = (
-        kind.ends_with("List"),
-        value.get("items").and_then(Value::as_array),
-    ) {
-        for item in items {
-            read_value(item, cluster, entries);
-        }
-        return;
-    }
-    let group = api_version.split_once('/').map_or("", |(group, _)| group);
-    let Some(known) = Kind::ALL
-        .iter()
-        .find(|it| it.name() == kind && it.group() == group)
-    else {
-        entries.push(Entry::Ignored {
-            api_version: api_version.to_owned(),
-            kind: kind.to_owned(),
-        });
-        return;
-    };
-    entries.push(match known.read(value, cluster) {
-        Ok(object) => Entry::Object(object),
-        Err(rejection) => {
-            let meta = |field: &str| {
-                value
-                    .pointer(&format!("/metadata/{field}"))
-                    .and_then(Value::as_str)
-            };
-            let name = format!(
-                "{kind} {}/{}",
-                meta("namespace").unwrap_or_default(),
-                meta("name").unwrap_or_default()
-            );
-            Entry::Unreadable { name, rejection }
-        }
-    });
+/// The YAML or JSON documents of a text, but for those that hold nothing. What is wrong with one
+/// is told by its line in the text.
+pub fn documents(text: &str) -> impl Iterator<Item = Result<Value, Rejection>> {
+    let documents = separate(text).map(|(line, document)| parse(line, document));
+    documents.filter(|document| !matches!(document, Ok(Value::Null)))
 }
 
-fn parse(document: &str) -> Result<Value, Rejection> {
+impl Entry {
+    /// A document that is no object.
+    pub fn unreadable(rejection: Rejection) -> Self {
+        Self::Unreadable {
+            name: "document".to_owned(),
+            rejection,
+        }
+    }
+}
+
+/// Reads a document that came as JSON.
+pub fn read_value(value: &Value, cluster: &str, entries: &mut Vec<Entry>) {
+    let objects = objects(value).into_iter();
+    entries.extend(objects.map(|object| read_object(object, cluster)));
+}
+
+/// What a document stands for: itself or, where it is a list, what is in it.
+pub fn objects(value: &Value) -> Vec<&Value> {
+    let kind = value.get("kind").and_then(Value::as_str);
+    let is_list = kind.is_some_and(|kind| kind.ends_with("List"));
+    match value.get("items").and_then(Value::as_array) {
+        Some(items) if is_list => items.iter().flat_map(objects).collect(),
+        _ => vec![value],
+    }
+}
+
+/// Reads one object, which is no list.
+pub fn read_object(value: &Value, cluster: &str) -> Entry {
+    let text = |field: &str| value.get(field).and_then(Value::as_str).unwrap_or_default();
+    let (api_version, kind) = (text("apiVersion"), text("kind"));
+    let group = api_version.split_once('/').map_or("", |(group, _)| group);
+    let known = Kind::ALL
+        .iter()
+        .find(|it| it.name() == kind && it.group() == group);
+    let Some(known) = known else {
+        return Entry::Ignored {
+            api_version: api_version.to_owned(),
+            kind: kind.to_owned(),
+        };
+    };
+    match known.read(value, cluster) {
+        Ok(object) => Entry::Object(object),
+        Err(rejection) => Entry::Unreadable {
+            name: name(value),
+            rejection,
+        },
+    }
+}
+
+/// What an object is called: `TrafficPolicy gloo-mesh/simple`.
+pub fn name(value: &Value) -> String {
+    let text = |pointer: &str| {
+        let text = value.pointer(pointer).and_then(Value::as_str);
+        text.unwrap_or_default()
+    };
+    let (kind, name) = (text("/kind"), text("/metadata/name"));
+    match text("/metadata/namespace") {
+        "" => format!("{kind} {name}"),
+        namespace => format!("{kind} {namespace}/{name}"),
+    }
+}
+
+/// Parses a document that begins in `line`.
+fn parse(line: usize, document: &str) -> Result<Value, Rejection> {
     let wrong = |code, message| Rejection {
         path: "document".to_owned(),
         code,
         message,
     };
     if document.len() > MAX_DOCUMENT {
-        let message = format!("is larger than {MAX_DOCUMENT} bytes");
+        let message = format!("line {line}: is larger than {MAX_DOCUMENT} bytes");
         return Err(wrong(Code::TooLarge, message));
     }
     if document
@@ -108,25 +131,30 @@ fn parse(document: &str) -> Result<Value, Rejection> {
     {
         return Ok(Value::Null);
     }
-    serde_saphyr::from_str(document).map_err(|error| wrong(Code::Invalid, error.to_string()))
+    serde_saphyr::from_str(document).map_err(|error| {
+        let mut options = RenderOptions::default();
+        options.snippets = SnippetMode::Off;
+        options.line_offset = u64::try_from(line - 1).unwrap_or_default();
+        wrong(Code::Invalid, error.render_with_options(options))
+    })
 }
 
-/// Takes a text apart at the lines that separate YAML documents.
-fn documents(text: &str) -> impl Iterator<Item = &str> {
-    let mut rest = Some(text);
+/// Takes a text apart at the lines that separate YAML documents. Lines are counted from 1.
+fn separate(text: &str) -> impl Iterator<Item = (usize, &str)> {
+    let mut rest = Some((1, text));
     std::iter::from_fn(move || {
-        let text = rest?;
+        let (first, text) = rest?;
         let mut at = 0;
-        for line in text.split_inclusive('\n') {
+        for (number, line) in text.split_inclusive('\n').enumerate() {
             let bare = line.trim_end();
             if bare == "---" || bare.starts_with("--- ") {
-                rest = Some(&text[at + line.len()..]);
-                return Some(&text[..at]);
+                rest = Some((first + number + 1, &text[at + line.len()..]));
+                return Some((first, &text[..at]));
             }
             at += line.len();
         }
         rest = None;
-        Some(text)
+        Some((first, text))
     })
 }
 
@@ -172,6 +200,19 @@ items:
                 "Node n1..c1"
             ]
         );
+    }
+
+    #[test]
+    fn a_broken_document_is_told_by_its_line_in_the_text() {
+        let long = "x".repeat(MAX_DOCUMENT + 1);
+        let text = format!("kind: Service\n---\n# two\nkind: [\n---\nlong: {long}\n");
+        let told: Vec<_> = documents(&text)
+            .filter_map(|document| document.err())
+            .map(|rejection| rejection.message)
+            .collect();
+        assert!(told[0].contains("line 4, column 7"), "{told:?}");
+        assert!(!told[0].contains('\n'), "{told:?}");
+        assert_eq!(told[1], "line 6: is larger than 4194304 bytes");
     }
 
     #[test]

@@ -59,7 +59,8 @@ pub fn subset(labels: &BTreeMap<String, String>) -> String {
         .map(|(key, value)| format!("{key}-{value}"))
         .collect();
     parts.sort_unstable();
-    sanitize(&parts.join("-"))
+    // An empty value would leave a hyphen at the end, and Istio refuses such a name.
+    sanitize(&parts.join("-")).trim_end_matches('-').to_owned()
 }
 
 /// The name under which pods of its own cluster call a service.
@@ -163,5 +164,7 @@ mod tests {
             .into();
         assert_eq!(subset(&labels), "foo-bar-version-v1");
         assert_eq!(subset(&BTreeMap::new()), "");
+        let flag = BTreeMap::from([("canary".to_owned(), String::new())]);
+        assert_eq!(subset(&flag), "canary");
     }
 }

@@ -74,6 +74,19 @@ pub enum Spec {
     Destination(Box<crds::DestinationSpec>),
 }
 
+impl Output {
+    /// Its place among the outputs of its kind on its cluster: a lower rank is to be there first, and to
+    /// go last. An `AuthorizationPolicy` that allows nothing comes after those that allow something, so
+    /// that nobody is locked out in between.
+    pub fn rank(&self) -> u8 {
+        let allows_nothing = matches!(
+            &self.spec,
+            Spec::AuthorizationPolicy(policy) if policy.rules.is_empty()
+        );
+        u8::from(allows_nothing)
+    }
+}
+
 // === impl OutputKind ===
 
 impl OutputKind {

@@ -46,7 +46,7 @@ pub struct Bound<P> {
     pub policy: Arc<P>,
     /// What is wrong with it there, each once, with the place where that is not everywhere.
     pub errors: Box<[Finding]>,
-    /// Whether it has a part in the outputs all the same: elsewhere than where the errors are.
+    /// Whether it has a part in the outputs, maybe elsewhere than where the errors are.
     pub is_applied: bool,
 }
 
@@ -105,7 +105,8 @@ impl Record {
                 .zip(reader.mesh(destination))
                 .and_then(|(service, mesh)| match mesh.kind {
                     MeshKind::Osm(_) => Some(unsupported_mesh(service, "osm")),
-                    MeshKind::Istio(_) | MeshKind::Other(_) => None,
+                    MeshKind::Other(name) => Some(unsupported_mesh(service, name)),
+                    MeshKind::Istio(_) => None,
                 });
             record.traffic_policies = without_output(traffic_policies, finding.as_ref());
             record.access_policies = without_output(access_policies, finding.as_ref());
@@ -123,8 +124,11 @@ impl Record {
         record.traffic_policies = bound;
         let (authorization, refused) = authorization(estate, service, &access_policies);
         record.authorization = authorization.map(Arc::new);
-        let applied = 0..access_policies.len();
-        record.access_policies = bind(access_policies, refused, &applied.collect());
+        let mut applied: BTreeSet<_> = (0..access_policies.len()).collect();
+        for refused in &refused {
+            applied.remove(&refused.policy);
+        }
+        record.access_policies = bind(access_policies, refused, &applied);
         record
     }
 

@@ -17,6 +17,7 @@ use crate::key::Key;
 use crate::kinds::{Kind, Scope, Snapshot};
 use crate::layer::{Layer, Source};
 use crate::model::{Destination, Mesh, Workload};
+use crate::output::mesh::MeshOutputs;
 use crate::record::{Record, Subsets};
 use crate::table::{Set, Table};
 
@@ -145,9 +146,19 @@ impl State {
         expected(cluster).filter(|kind| !self.is_synced(cluster, *kind))
     }
 
+    /// What is made for each mesh of a virtual mesh as a whole.
+    pub fn mesh_outputs(&self) -> impl Iterator<Item = &Arc<MeshOutputs>> {
+        self.graph.mesh_outputs.values()
+    }
+
+    /// Whether a cluster was registered and is not any more.
+    pub fn is_forgotten(&self, cluster: &str) -> bool {
+        self.forgotten.contains(cluster)
+    }
+
     /// Whether discovery speaks for a cluster: what it does not find there is not there.
-    pub(crate) fn speaks_for(&self, cluster: &str) -> bool {
-        !cluster.is_empty() && (self.complete.contains(cluster) || self.forgotten.contains(cluster))
+    pub fn speaks_for(&self, cluster: &str) -> bool {
+        !cluster.is_empty() && (self.is_complete(cluster) || self.is_forgotten(cluster))
     }
 
     pub(crate) fn reader(&self) -> Reader<'_> {

@@ -22,9 +22,10 @@ use crate::diagnose::{Code, Finding};
 use crate::key::Key;
 use crate::state::State;
 
-/// Most bytes that the lists of one status may take, as JSON.
-const BUDGET: usize = 7_500;
-/// Most bytes of one message.
+/// Most bytes that the lists of one status may take, as JSON: 8 KB without what else there is,
+/// two conditions with a long message each above all.
+const BUDGET: usize = 6_200;
+/// Most bytes of one message, as JSON.
 const MAX_MESSAGE: usize = 600;
 
 /// What is said of an object.
@@ -160,10 +161,24 @@ fn state(is_accepted: bool) -> ApprovalState {
 /// A message that fits into a status.
 fn message(finding: &Finding) -> String {
     let text = &finding.message;
-    if text.len() <= MAX_MESSAGE {
-        return text.clone();
+    let mut room = MAX_MESSAGE;
+    for (at, letter) in text.char_indices() {
+        let size = match letter {
+            '"' | '\\' => 2,
+            letter if letter.is_ascii_control() => "\\u0000".len(),
+            letter => letter.len_utf8(),
+        };
+        match room.checked_sub(size) {
+            Some(left) => room = left,
+            None => return format!("{}…", &text[..at]),
+        }
     }
-    format!("{}…", &text[..text.floor_char_boundary(MAX_MESSAGE)])
+    text.clone()
+}
+
+/// How much room something takes.
+fn size(value: &impl Serialize) -> usize {
+    serde_json::to_vec(value).map_or(usize::MAX, |json| json.len())
 }
 
 /// `Accepted` and `ResolvedRefs`, as the findings have it.
@@ -250,27 +265,41 @@ impl Budget {
 
     /// As many messages as there is room for.
     fn messages(&mut self, findings: &[Finding]) -> Vec<String> {
-        findings
-            .iter()
-            .map(message)
-            .filter(|message| self.take(message.len() + 8, 0))
-            .collect()
+        let mut messages: Vec<_> = findings.iter().map(message).collect();
+        self.fit(&mut messages, 0);
+        messages
     }
 
-    /// As many entries as there is room for, those with errors first.
+    /// Leaves out the messages for which there is no room.
+    fn fit(&mut self, messages: &mut Vec<String>, reserve: usize) {
+        messages.retain(|message| self.take(size(message) + 1, reserve));
+    }
+
+    /// As many entries as there is room for; `entries` has those with errors first.
     fn entries(
         &mut self,
         entries: impl Iterator<Item = (Key, ApprovalStatus)>,
         reserve: usize,
     ) -> BTreeMap<String, ApprovalStatus> {
-        entries
-            .filter(|(key, entry)| {
-                let texts = entry.errors.iter().chain(&entry.warnings);
-                let size =
-                    40 + key.as_str().len() + texts.map(|text| text.len() + 8).sum::<usize>();
-                self.take(size, reserve)
-            })
-            .map(|(key, entry)| (key.as_str().to_owned(), entry))
-            .collect()
+        let mut listed = BTreeMap::new();
+        for (key, mut entry) in entries {
+            let mut errors = std::mem::take(&mut entry.errors);
+            let mut warnings = std::mem::take(&mut entry.warnings);
+            let lists = r#","errors":[],"warnings":[]"#.len();
+            if self.take(size(&key.as_str()) + size(&entry) + lists + 2, reserve) {
+                self.fit(&mut errors, reserve);
+                self.fit(&mut warnings, reserve);
+                let key = key.as_str().to_owned();
+                listed.insert(
+                    key,
+                    ApprovalStatus {
+                        errors,
+                        warnings,
+                        ..entry
+                    },
+                );
+            }
+        }
+        listed
     }
 }

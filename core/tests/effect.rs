@@ -6,9 +6,10 @@
     reason = "what a test cannot read, or does not expect, fails it"
 )]
 
-use ferromesh_core::effect::{self, Extent, Ruling, Weight};
 use ferromesh_core::manifest::{self, Entry};
-use ferromesh_core::{Change, Delta, Kind, Object, Scope, State, StatusKey, StatusKind, Step};
+use ferromesh_core::review::{Candidate, Intent, Outcome, Remark, Review, Weight, judged};
+use ferromesh_core::{Change, Kind, Object, Scope, State};
+use serde_json::Value;
 
 /// Two Istio meshes and three Services, of which reviews is in both.
 const ESTATE: &str = include_str!("effect/estate.yaml");
@@ -23,8 +24,21 @@ fn objects(text: &str) -> Vec<Object> {
         .collect()
 }
 
+/// The estate, with the management cluster listed.
 fn estate() -> State {
-    with(State::default(), ESTATE)
+    let management = [Scope::Management, Scope::Everywhere];
+    synced(with(State::default(), ESTATE), "", &management)
+}
+
+fn synced(state: State, cluster: &str, scopes: &[Scope]) -> State {
+    let kinds = Kind::ALL
+        .iter()
+        .filter(|kind| scopes.contains(&kind.scope()));
+    let listed = kinds.map(|kind| Change::Synced {
+        cluster: cluster.into(),
+        kind: *kind,
+    });
+    state.step(listed).0
 }
 
 fn with(state: State, text: &str) -> State {
@@ -46,52 +60,53 @@ fn traffic_policy(name: &str, spec: &str) -> String {
     policy("TrafficPolicy", name, spec)
 }
 
-fn subject(object: &Object) -> StatusKey {
-    let kind = match object.kind() {
-        Kind::TrafficPolicy => StatusKind::TrafficPolicy,
-        Kind::AccessPolicy => StatusKind::AccessPolicy,
-        Kind::VirtualMesh => StatusKind::VirtualMesh,
-        Kind::Settings => StatusKind::Settings,
-        other => panic!("{}", other.name()),
-    };
-    StatusKey {
-        kind,
-        key: object.key().clone(),
-    }
+/// An object of a kind that is judged.
+fn read(text: &str) -> (Kind, Value) {
+    let object: Value = serde_saphyr::from_str(text).unwrap();
+    let word = |field: &str| object[field].as_str().unwrap();
+    let (group, _) = word("apiVersion").split_once('/').unwrap();
+    (judged(group, word("kind")).unwrap(), object)
 }
 
-fn rule(state: &State, candidate: &str) -> Ruling {
-    let [object] = &*objects(candidate) else {
-        panic!("is not one object")
-    };
-    let (_, delta) = state.clone().step([Change::Upsert(object.clone())]);
-    effect::rule(&delta, &subject(object), Extent::Complete)
+fn review(state: &State, kind: Kind, intent: Intent) -> Outcome {
+    let mut review = Review::new(state, Candidate::new(kind, intent).unwrap());
+    while !review.advance(7) {}
+    let outcome = review.finish();
+    assert!(outcome.is_complete);
+    outcome
+}
+
+fn creation(state: &State, object: &str) -> Outcome {
+    let (kind, object) = read(object);
+    review(state, kind, Intent::Create(object))
+}
+
+/// An object takes another form.
+fn update(state: &State, old: &str, new: &str) -> Outcome {
+    let ((kind, old), (_, new)) = (read(old), read(new));
+    review(state, kind, Intent::Update { old, new })
 }
 
 fn removal(state: &State, object: &str) -> Vec<String> {
-    let [object] = &*objects(object) else {
-        panic!("is not one object")
-    };
-    let gone = Change::Remove(object.kind(), object.key().clone());
-    let (_, delta) = state.clone().step([gone]);
-    texts(&effect::removal(&delta, &subject(object), Extent::Complete))
+    let (kind, object) = read(object);
+    texts(&review(state, kind, Intent::Delete(object)).remarks)
 }
 
-fn texts(remarks: &[effect::Remark]) -> Vec<String> {
+fn texts(remarks: &[Remark]) -> Vec<String> {
     remarks.iter().map(|remark| remark.text.clone()).collect()
 }
 
-/// What is said about a change that is let through.
-fn said(state: &State, candidate: &str) -> Vec<String> {
-    let ruling = rule(state, candidate);
-    assert_eq!(ruling.errors, [], "is refused");
-    texts(&ruling.remarks)
+/// What is said about an object that may be created.
+fn said(state: &State, object: &str) -> Vec<String> {
+    let outcome = creation(state, object);
+    assert_eq!(outcome.denials, [], "is refused");
+    texts(&outcome.remarks)
 }
 
-/// What speaks against a change.
-fn refused(state: &State, candidate: &str) -> Vec<String> {
-    let errors = rule(state, candidate).errors;
-    errors.into_iter().map(|error| error.message).collect()
+/// Why an object may not be created.
+fn refused(state: &State, object: &str) -> Vec<String> {
+    let denials = creation(state, object).denials;
+    denials.iter().map(ToString::to_string).collect()
 }
 
 #[track_caller]
@@ -124,18 +139,30 @@ fn a_selection_is_counted() {
     assert_says(&said, "selects 2 of 5 destinations on 2 clusters");
     assert_says(
         &said,
-        "adds 2 objects in the clusters: VirtualService bookinfo/reviews on cluster-1, VirtualService bookinfo/reviews on cluster-2",
+        "adds 2 objects: VirtualService bookinfo/reviews on cluster-1, VirtualService bookinfo/reviews on cluster-2",
     );
     assert_eq!(said.len(), 2);
 }
 
 #[test]
-fn an_empty_selector_is_said_to_select_everything() {
-    let ruling = rule(
+fn outputs_are_named_as_long_as_there_is_room() {
+    let said = said(
         &estate(),
         &traffic_policy("a", "{policy: {requestTimeout: 1s}}"),
     );
-    let first = &ruling.remarks[0];
+    assert_says(
+        &said,
+        "adds 5 objects: VirtualService istio-system/gateway on cluster-1 and 4 more",
+    );
+}
+
+#[test]
+fn an_empty_selector_is_said_to_select_everything() {
+    let outcome = creation(
+        &estate(),
+        &traffic_policy("a", "{policy: {requestTimeout: 1s}}"),
+    );
+    let first = &outcome.remarks[0];
     assert_eq!(
         (first.weight, &*first.text),
         (
@@ -425,11 +452,16 @@ fn a_virtual_mesh_that_lets_go_of_a_mesh_is_let_through() {
     let both = "{meshes: [{name: istiod-1, namespace: gloo-mesh}, {name: istiod-2, namespace: gloo-mesh}]}";
     let one = "{meshes: [{name: istiod-1, namespace: gloo-mesh}]}";
     let other = "{meshes: [{name: istiod-2, namespace: gloo-mesh}]}";
-    let state = with(estate(), &policy("VirtualMesh", "a", both));
-    // Has claimed in vain so far.
-    let state = with(state, &policy("VirtualMesh", "b", other));
-    let said = said(&state, &policy("VirtualMesh", "a", one));
-    assert_says(&said, "1 object that had errors will be accepted");
+    let before = policy("VirtualMesh", "a", both);
+    // The other has claimed in vain so far.
+    let other = policy("VirtualMesh", "b", other);
+    let state = with(with(estate(), &before), &other);
+    let outcome = update(&state, &before, &policy("VirtualMesh", "a", one));
+    assert_eq!(outcome.denials, []);
+    assert_says(
+        &texts(&outcome.remarks),
+        "1 object that had errors will be accepted",
+    );
 }
 
 #[test]
@@ -518,15 +550,7 @@ fn registered(cluster: &str) -> String {
 }
 
 fn listed(state: State, cluster: &str) -> State {
-    let kinds = Kind::ALL
-        .iter()
-        .filter(|kind| matches!(kind.scope(), Scope::Managed | Scope::Everywhere));
-    state
-        .step(kinds.map(|kind| Change::Synced {
-            cluster: cluster.into(),
-            kind: *kind,
-        }))
-        .0
+    synced(state, cluster, &[Scope::Managed, Scope::Everywhere])
 }
 
 #[test]
@@ -574,9 +598,9 @@ fn an_error_that_was_listed_elsewhere_is_not_new() {
     };
     let state = with(estate(), &traffic_policy("a", &spec(REVIEWS, "1s")));
     // Stored while nobody was there to refuse it: it loses on both.
-    let state = with(state, &traffic_policy("b", &spec(REVIEWS, "2s")));
-    let narrower = traffic_policy("b", &spec(REVIEWS_2, "2s"));
-    assert_eq!(refused(&state, &narrower), [""; 0]);
+    let wide = traffic_policy("b", &spec(REVIEWS, "2s"));
+    let narrow = traffic_policy("b", &spec(REVIEWS_2, "2s"));
+    assert_eq!(update(&with(state, &wide), &wide, &narrow).denials, []);
 }
 
 #[test]
@@ -585,33 +609,81 @@ fn an_error_on_a_further_destination_is_new() {
         format!("{{destinationSelector: {selector}, policy: {{requestTimeout: {timeout}}}}}")
     };
     let state = with(estate(), &traffic_policy("a", &spec(REVIEWS, "1s")));
-    let state = with(state, &traffic_policy("b", &spec(REVIEWS_1, "2s")));
-    assert_eq!(
-        refused(&state, &traffic_policy("b", &spec(REVIEWS_2, "2s"))).len(),
-        1
-    );
+    let before = traffic_policy("b", &spec(REVIEWS_1, "2s"));
+    let after = traffic_policy("b", &spec(REVIEWS_2, "2s"));
+    let outcome = update(&with(state, &before), &before, &after);
+    assert_eq!(outcome.denials.len(), 1);
 }
 
 // What is not worked out.
 
 #[test]
-fn a_step_that_is_not_finished_says_nothing_of_what_it_would_do() {
-    let [object] = &*objects(&traffic_policy("a", MISSING)) else {
-        panic!("is not one object")
-    };
-    let change = || [Change::Upsert(object.clone())];
-    let at_once = Step::new(estate(), change()).finish().1;
-    let ruling = effect::rule(&at_once, &subject(object), Extent::Partial);
-    assert_eq!(ruling, Ruling::default());
-    let proven = |fuel| {
-        let mut step = Step::new(estate(), change());
-        assert!(!step.advance(fuel));
-        let delta: Delta = step.finish().1;
-        effect::rule(&delta, &subject(object), Extent::Partial).errors
-    };
+fn a_review_that_is_not_finished_says_what_is_proven_and_that_there_is_more() {
+    let (kind, object) = read(&traffic_policy("a", MISSING));
+    let candidate = Candidate::new(kind, Intent::Create(object)).unwrap();
+    let mut review = Review::new(&estate(), candidate.clone());
+    assert!(!review.advance(1), "there is nothing of that name");
+    let outcome = review.finish();
+    assert!(outcome.is_allowed() && !outcome.is_complete);
     assert_eq!(
-        proven(1).len(),
-        1,
-        "is proven as soon as references are looked up"
+        outcome.warnings().join(" "),
+        "there was no time to work out whether this fits other objects, and what it changes; see its status"
     );
+
+    let mut review = Review::new(&estate(), candidate);
+    assert!(!review.advance(1));
+    assert!(!review.advance(1), "its references are looked up");
+    let outcome = review.finish();
+    assert_eq!(outcome.denials.len(), 1);
+    assert_eq!(outcome.remarks, []);
+}
+
+// How it is told.
+
+#[test]
+fn of_what_a_refused_change_would_do_nothing_is_said() {
+    let mut spec = MISSING.replace("policy:", "destinationSelectors: [], policy:");
+    let outcome = creation(&estate(), &traffic_policy("a", &spec));
+    let weights: Vec<_> = outcome.remarks.iter().map(|it| it.weight).collect();
+    assert_eq!(
+        (outcome.denials.len(), &*weights),
+        (1, &[Weight::Dropped][..])
+    );
+
+    spec = spec.replace("gone", "reviews");
+    let outcome = creation(&estate(), &traffic_policy("a", &spec));
+    assert_eq!(outcome.remarks[0].weight, Weight::Dropped);
+    assert!(
+        outcome
+            .remarks
+            .iter()
+            .any(|it| it.weight == Weight::Outcome)
+    );
+}
+
+#[test]
+fn advice_is_given_once() {
+    let selector = "{kubeServiceRefs: {services: [{name: a, namespace: b, clusterName: cluster-1}, {name: b, namespace: b, clusterName: cluster-1}]}}";
+    let spec =
+        format!("{{destinationSelector: [{selector}], policy: {{retries: {{attempts: -1}}}}}}");
+    let outcome = creation(&estate(), &traffic_policy("a", &spec));
+    assert_eq!(outcome.denials.len(), 3);
+    let [remedy] = &*outcome.remedies() else {
+        panic!("is not one")
+    };
+    assert!(remedy.contains("unresolvedReferences"), "{remedy}");
+}
+
+#[test]
+fn a_review_by_small_slices_comes_to_the_same() {
+    let (kind, object) = read(&policy("VirtualMesh", "vm", VIRTUAL_MESH));
+    let by = |fuel| {
+        let intent = Intent::Create(object.clone());
+        let mut review = Review::new(&estate(), Candidate::new(kind, intent).unwrap());
+        while !review.advance(fuel) {}
+        review.finish()
+    };
+    let at_once = by(usize::MAX);
+    assert!(at_once.effect.added > 0);
+    assert_eq!(by(1), at_once);
 }

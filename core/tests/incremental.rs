@@ -175,9 +175,16 @@ fn same(left: &Outputs, right: &Outputs) -> Result<(), TestCaseError> {
     Ok(())
 }
 
-/// Outputs as a delta leaves them.
+/// Outputs as a delta leaves them. Whoever goes by names alone misses nothing.
 fn patched(mut outputs: Outputs, delta: &Delta) -> Result<Outputs, TestCaseError> {
+    let sets = delta.output_sets();
+    let named: BTreeSet<_> = sets.into_iter().flat_map(|set| set.keys).collect();
     for change in delta.outputs() {
+        prop_assert!(
+            named.contains(change.key()),
+            "{} is not named",
+            change.key()
+        );
         match change {
             OutputChange::Upsert(output) => {
                 outputs.insert(output.key.clone(), *output);
@@ -235,7 +242,7 @@ proptest! {
         for key in beginning.keys().filter(|key| !outputs.contains_key(key)) {
             prop_assert_eq!(state.output(key), None, "{}", key);
         }
-        let keys: BTreeSet<_> = state.output_keys().collect();
+        let keys: BTreeSet<_> = state.output_sets().flat_map(|set| set.keys).collect();
         prop_assert_eq!(keys, outputs.into_keys().collect::<BTreeSet<_>>());
         for key in state.statuses().chain(fresh.statuses()) {
             prop_assert_eq!(state.status(&key), fresh.status(&key), "{:?}", key);

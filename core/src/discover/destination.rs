@@ -1,6 +1,7 @@
 //! Destinations: Services with something of a mesh behind them.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::net::IpAddr;
 use std::sync::Arc;
 
 use super::address;
@@ -8,8 +9,10 @@ use super::mesh::ControlPlanes;
 use crate::graph::Reader;
 use crate::key::Key;
 use crate::layer::Source;
-use crate::model::destination::{Endpoint, EndpointPort, EndpointSubset, KubeService, Port};
-use crate::model::kubernetes::{Service, endpoints};
+use crate::model::destination::{
+    Endpoint, EndpointPort, EndpointSubset, KubeService, Port, TargetPort,
+};
+use crate::model::kubernetes::{Node, Pod, Service, endpoints};
 use crate::model::{Destination, Labels, Workload};
 use crate::naming;
 
@@ -33,7 +36,8 @@ pub(crate) fn discover(reader: &Reader<'_>, service: &Service) -> Option<Destina
             .collect()
     };
     let mesh = workloads
-        .first()
+        .iter()
+        .min_by_key(|(_, workload)| &workload.key)
         .and_then(|(_, workload)| workload.mesh.clone())
         .or_else(|| {
             let planes = ControlPlanes::of(reader, key.cluster());
@@ -41,16 +45,6 @@ pub(crate) fn discover(reader: &Reader<'_>, service: &Service) -> Option<Destina
             mesh.filter(|_| service.is_enabled)
                 .map(|mesh| mesh.key.clone())
         })?;
-    let pods = || {
-        let owned = workloads
-            .iter()
-            .flat_map(|(source, _)| reader.pods_of(source));
-        let mut pods: Vec<_> = owned
-            .filter(|pod| pod.labels.contain(&service.selector))
-            .collect();
-        pods.sort_unstable_by(|left, right| left.key.cmp(&right.key));
-        pods
-    };
     let endpoints = endpoints(reader, service, &workloads);
     Some(Destination {
         key: Key::local(
@@ -71,9 +65,13 @@ pub(crate) fn discover(reader: &Reader<'_>, service: &Service) -> Option<Destina
                     .iter()
                     .filter_map(|(_, workload)| Some(&workload.controller.as_ref()?.pod_labels)),
             ),
-            region: region(reader, service),
+            region: nodes(reader, service, &workloads)
+                .map(|node| node.region.as_str())
+                .find(|region| !region.is_empty())
+                .unwrap_or_default()
+                .to_owned(),
             endpoints,
-            external_addresses: address::external(reader, service, pods().into_iter()),
+            external_addresses: address::external(service, || nodes(reader, service, &workloads)),
             service_type: service.service_type,
         }),
     })
@@ -86,7 +84,10 @@ impl From<&crate::model::kubernetes::service::Port> for Port {
             name: port.name.clone(),
             protocol: port.protocol.clone(),
             app_protocol: port.app_protocol.clone(),
-            target: port.target.clone(),
+            target: match &port.target {
+                TargetPort::Number(number) => TargetPort::Number((*number).max(0)),
+                TargetPort::Name(name) => TargetPort::Name(name.clone()),
+            },
             node_port: u32::try_from(port.node_port).unwrap_or_default(),
         }
     }
@@ -110,21 +111,33 @@ fn subsets<'a>(workloads: impl Iterator<Item = &'a Labels>) -> Box<[(String, Box
         .collect()
 }
 
-/// The region of the first endpoint whose node says one.
-fn region(reader: &Reader<'_>, service: &Service) -> String {
-    reader
+/// Nodes behind a Service: those of its workloads' pods in the order of their names, ready or not,
+/// then those of its endpoints, which need not belong to a workload. One can be there many times.
+fn nodes<'a>(
+    reader: &Reader<'a>,
+    service: &Service,
+    workloads: &[(&Source, &Arc<Workload>)],
+) -> impl Iterator<Item = &'a Arc<Node>> {
+    let mut pods: Vec<&Pod> = workloads
+        .iter()
+        .flat_map(|(source, _)| reader.pods_of(source))
+        .filter(|pod| pod.labels.contain(&service.selector))
+        .collect();
+    pods.sort_unstable_by(|left, right| left.key.cmp(&right.key));
+    let endpoints = reader
         .slices_of(&service.key)
         .flat_map(|slice| &slice.subsets)
         .flat_map(|subset| &subset.endpoints)
-        .filter_map(|endpoint| reader.node(endpoint.node.as_deref()?, service.key.cluster()))
-        .map(|node| node.region.as_str())
-        .find(|region| !region.is_empty())
-        .unwrap_or_default()
-        .to_owned()
+        .filter_map(|endpoint| endpoint.node.as_deref());
+    pods.into_iter()
+        .map(|pod| &*pod.node)
+        .chain(endpoints)
+        .filter_map(|node| reader.node(node, service.key.cluster()))
 }
 
 /// Ready endpoints. Slices with the same ports are one subset, and an address that two slices
-/// list, as they do while it moves from one to the other, is there once.
+/// list, as they do while it moves from one to the other, is there once. A host name, which a slice
+/// can list too, is no endpoint.
 fn endpoints(
     reader: &Reader<'_>,
     service: &Service,
@@ -147,11 +160,13 @@ fn endpoints(
             subset
                 .endpoints
                 .iter()
+                .filter(|endpoint| endpoint.address.parse::<IpAddr>().is_ok())
                 .map(|it| endpoint(reader, service, workloads, it)),
         );
     }
     subsets
         .into_iter()
+        .filter(|(_, endpoints)| !endpoints.is_empty())
         .map(|(ports, mut endpoints)| {
             endpoints.sort_by(|left, right| left.address.cmp(&right.address));
             endpoints.dedup_by(|left, right| left.address == right.address);

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use ferromesh_istio::{MeshConfig, mesh_config::Lenient};
+use serde_saphyr::{budget, options};
 
 use super::{address, image};
 use crate::graph::Reader;
@@ -20,6 +21,9 @@ pub(crate) const ISTIOD: &str = "istiod";
 pub(crate) const OSM_CONTROLLER: &str = "osm-controller";
 /// The ConfigMap of an Istio mesh's configuration; `istio-<revision>` for a revision.
 const CONFIG: &str = "istio";
+/// How many values of a mesh's configuration are read, aliases followed: some hundred times what a
+/// large one has. What has more is refused before it holds everything up.
+const MAX_VALUES: usize = 20_000;
 /// What makes proxies answer DNS queries.
 const DNS_CAPTURE: &str = "ISTIO_META_DNS_CAPTURE";
 
@@ -100,7 +104,8 @@ fn configuration(reader: &Reader<'_>, deployment: &Controller, mesh: &Key) -> Co
         if text.trim().is_empty() {
             return Some(MeshConfig::default());
         }
-        serde_saphyr::from_str::<MeshConfig>(text).ok()
+        let options = options! { budget: budget! { max_nodes: MAX_VALUES } };
+        serde_saphyr::from_str_with_options::<MeshConfig>(text, options).ok()
     };
     let revised = match revision(key.name()) {
         "default" => None,
@@ -168,7 +173,8 @@ fn gateways(reader: &Reader<'_>, istiod: &Key) -> Box<[IngressGateway]> {
 fn gateway(reader: &Reader<'_>, service: &Service, port_name: &str) -> Option<IngressGateway> {
     let port = service.ports.iter().find(|port| port.name == port_name)?;
     let external = match service.service_type {
-        ServiceType::NodePort => port.node_port,
+        // A manifest that nobody has applied yet has no port of nodes.
+        ServiceType::NodePort => Some(port.node_port).filter(|port| *port != 0)?,
         ServiceType::LoadBalancer => port.port,
         ServiceType::ClusterIp | ServiceType::ExternalName => return None,
     };
@@ -216,7 +222,9 @@ impl<'a> ControlPlanes<'a> {
         planes
     }
 
-    /// Istio's control plane of a revision; with one alone there is no choice.
+    /// Istio's control plane of a revision; with one alone there is no choice. A revision that is
+    /// none of theirs is a tag, whose target shows nowhere but in the injector's webhooks: the
+    /// default one is taken for it, or the first.
     pub(crate) fn istio(&self, revision: Option<&str>) -> Option<&'a Arc<Mesh>> {
         let of = |wanted: &str| {
             self.istio
@@ -226,8 +234,10 @@ impl<'a> ControlPlanes<'a> {
         };
         match (&*self.istio, revision) {
             ([(_, only)], _) => Some(only),
-            (_, Some(revision)) => of(revision).or_else(|| of("default")),
-            (planes, None) => of("default").or_else(|| planes.first().map(|(_, mesh)| *mesh)),
+            (planes, revision) => revision
+                .and_then(of)
+                .or_else(|| of("default"))
+                .or_else(|| planes.first().map(|(_, mesh)| *mesh)),
         }
     }
 

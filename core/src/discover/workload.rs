@@ -6,7 +6,7 @@ use crate::kinds::Kind;
 use crate::layer::Source;
 use crate::model::kubernetes::{Controller, Pod};
 use crate::model::workload::KubeWorkload;
-use crate::model::{Mesh, Workload};
+use crate::model::{Labels, Mesh, Workload};
 use crate::naming;
 
 use super::mesh::ControlPlanes;
@@ -15,6 +15,13 @@ use super::mesh::ControlPlanes;
 const INJECTION: &str = "istio-injection";
 /// Label of a namespace, of a template and of an injected pod that names a revision.
 const REVISION: &str = "istio.io/rev";
+/// Namespaces in which Istio's injector does nothing, whatever their labels say.
+const NEVER_INJECTED: [&str; 4] = [
+    "kube-system",
+    "kube-public",
+    "kube-node-lease",
+    "local-path-storage",
+];
 
 /// Which sort of proxy pods carry, and the revision that put it there.
 enum Proxy {
@@ -61,16 +68,14 @@ pub(crate) fn discover(
 /// would once there are any. A workload does not end when it is scaled to zero.
 fn proxy(reader: &Reader<'_>, source: &Source, controller: &Controller) -> Option<Proxy> {
     let containers = &controller.containers;
-    let revision = || {
-        controller
-            .injection
-            .revision
-            .clone()
-            .or_else(|| namespace_revision(reader, &source.key))
-    };
     if containers.istio_proxy {
+        // Nothing was injected here: only the template itself can say for whom it was written.
         return Some(Proxy::Istio {
-            revision: revision(),
+            revision: controller
+                .injection
+                .revision
+                .clone()
+                .or_else(|| revision(reader, controller)),
         });
     }
     if containers.osm_proxy {
@@ -81,7 +86,7 @@ fn proxy(reader: &Reader<'_>, source: &Source, controller: &Controller) -> Optio
         has_pods = true;
         if pod.containers.istio_proxy {
             return Some(Proxy::Istio {
-                revision: pod_revision(pod).or_else(revision),
+                revision: pod_revision(pod, controller).or_else(|| revision(reader, controller)),
             });
         }
         if pod.containers.osm_proxy {
@@ -89,40 +94,49 @@ fn proxy(reader: &Reader<'_>, source: &Source, controller: &Controller) -> Optio
         }
     }
     (!has_pods && is_injected(reader, controller)).then(|| Proxy::Istio {
-        revision: revision(),
+        revision: revision(reader, controller),
     })
 }
 
-fn pod_revision(pod: &Pod) -> Option<String> {
-    pod.labels.get(REVISION).map(str::to_owned)
-}
-
-fn namespace_revision(reader: &Reader<'_>, key: &Key) -> Option<String> {
-    reader
-        .namespace_of(key)?
-        .labels
+/// The revision that a pod's own label names, where the injector wrote it (older ones do) and
+/// the template did not: what the template says, the namespace can overrule.
+fn pod_revision(pod: &Pod, controller: &Controller) -> Option<String> {
+    pod.labels
         .get(REVISION)
+        .filter(|revision| Some(*revision) != controller.injection.revision.as_deref())
         .map(str::to_owned)
 }
 
-/// Whether Istio's injector would put a proxy into new pods (Istio: sidecar injection). Inside
-/// namespaces of the control plane and of Kubernetes itself nothing is injected unasked.
+fn namespace_labels<'a>(reader: &Reader<'a>, controller: &Controller) -> Option<&'a Labels> {
+    reader
+        .namespace_of(&controller.key)
+        .map(|namespace| &namespace.labels)
+}
+
+/// The revision that would inject new pods, none for the default one: labels of the namespace come
+/// before those of the pod, and `istio-injection` before a revision (Istio: the selectors of the
+/// injector's webhooks).
+fn revision(reader: &Reader<'_>, controller: &Controller) -> Option<String> {
+    let label = |key| namespace_labels(reader, controller)?.get(key);
+    if label(INJECTION).is_some() {
+        return None;
+    }
+    label(REVISION)
+        .or(controller.injection.revision.as_deref())
+        .map(str::to_owned)
+}
+
+/// Whether Istio's injector would put a proxy into new pods (Istio: the selectors of the
+/// injector's webhooks).
 fn is_injected(reader: &Reader<'_>, controller: &Controller) -> bool {
     let injection = &controller.injection;
-    if injection.is_gateway {
-        return injection.inject != Some(false);
+    if injection.inject == Some(false) || NEVER_INJECTED.contains(&controller.key.namespace()) {
+        return false;
     }
-    let namespace = reader.namespace_of(&controller.key);
-    let labels = namespace.map(|namespace| &namespace.labels);
-    match labels.and_then(|labels| labels.get(INJECTION)) {
-        Some("enabled") => injection.inject != Some(false),
-        Some(_) => false,
-        None => {
-            let has_revision = labels.is_some_and(|labels| labels.get(REVISION).is_some());
-            match injection.inject {
-                Some(inject) => inject,
-                None => has_revision || injection.revision.is_some(),
-            }
-        }
+    let label = |key| namespace_labels(reader, controller)?.get(key);
+    match (label(INJECTION), label(REVISION)) {
+        (Some(value), _) => value == "enabled",
+        (None, Some(_)) => true,
+        (None, None) => injection.inject == Some(true) || injection.revision.is_some(),
     }
 }

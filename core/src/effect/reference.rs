@@ -79,6 +79,15 @@ pub(super) fn excuse(after: &State, subject: &StatusKey, finding: &Finding) -> O
     if !blind.is_empty() {
         return Some(not_listed(finding, &blind.join(", ")));
     }
+    if !after.is_complete("") {
+        return Some(Remark::new(
+            Weight::Unresolved,
+            format!(
+                "the management cluster has not been listed yet, so this is not certain: {}",
+                finding.message
+            ),
+        ));
+    }
     is_relaxed(after, subject).then(|| {
         Remark::new(
             Weight::Unresolved,

@@ -1,6 +1,6 @@
 //! East-west ingress gateways: what other clusters come in through.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use ferromesh_crds::meta::DEFAULT_GATEWAY_PORT_NAME;
@@ -60,10 +60,7 @@ pub(super) fn select(
     if !selected.gateways.is_empty() {
         return selected;
     }
-    let default = inputs
-        .index
-        .default_gateway(&mesh.key)
-        .and_then(|key| inputs.destinations.get(key))
+    let default = default_gateway(inputs, mesh)
         .map(|destination| AppliedGateway::new(destination, DEFAULT_GATEWAY_PORT_NAME));
     match default {
         Some(Ok(gateway)) => selected.gateways.push(gateway),
@@ -83,16 +80,15 @@ fn chosen<'a>(
 ) -> BTreeMap<&'a Key, (&'a Arc<Destination>, &'a str)> {
     let mut chosen = BTreeMap::new();
     for selector in virtual_mesh.federation.gateways.iter() {
-        for destination in inputs
-            .index
-            .select(&selector.destinations, inputs.destinations)
-        {
+        let destinations = match &selector.destinations {
             // Left out, the selection stands for the default gateway of each mesh.
-            let is_meant = match selector.destinations {
-                Destinations::All => default_gateway_of(destination).is_some(),
-                Destinations::Selected(_) => true,
-            };
-            if is_meant && destination.mesh.as_ref() == Some(&mesh.key) {
+            Destinations::All => default_gateway(inputs, mesh).into_iter().collect(),
+            selected @ Destinations::Selected(_) => {
+                inputs.index.select(selected, inputs.destinations)
+            }
+        };
+        for destination in destinations {
+            if destination.mesh.as_ref() == Some(&mesh.key) {
                 chosen
                     .entry(&destination.key)
                     .or_insert((destination, selector.port_name.as_ref()));
@@ -102,7 +98,14 @@ fn chosen<'a>(
     chosen
 }
 
-/// What the mesh itself lists, the older way; entries without a destination are passed over.
+/// Istio's own ingress gateway in a mesh, the first by key where there are more.
+fn default_gateway<'a>(inputs: &Inputs<'a>, mesh: &Mesh) -> Option<&'a Arc<Destination>> {
+    let key = inputs.index.default_gateway(&mesh.key)?;
+    inputs.destinations.get(key)
+}
+
+/// What the mesh itself lists, the older way; entries without a destination, or whose Service
+/// selects no pods, are passed over.
 fn listed(inputs: &Inputs<'_>, mesh: &Mesh) -> Vec<AppliedGateway> {
     let Some(istio) = mesh.istio() else {
         return Vec::new();
@@ -120,7 +123,10 @@ fn listed(inputs: &Inputs<'_>, mesh: &Mesh) -> Vec<AppliedGateway> {
             let destination = inputs
                 .destinations
                 .get(inputs.index.of_service(&service)?)?;
-            let service = destination.service.as_ref()?;
+            let service = destination
+                .service
+                .as_ref()
+                .filter(|service| !service.selector.is_empty())?;
             Some(AppliedGateway {
                 destination: destination.key.clone(),
                 service: service.reference.name().into(),
@@ -162,6 +168,7 @@ impl AppliedGateway {
             .find(|port| port.name == port_name)
             .ok_or_else(no_port)?;
         let container_port = match &port.target {
+            TargetPort::Number(0) => Some(port.port),
             TargetPort::Number(number) => u32::try_from(*number).ok(),
             TargetPort::Name(name) => service
                 .endpoints
@@ -208,16 +215,20 @@ fn addresses(service: &KubeService) -> Box<[Arc<str>]> {
         .collect()
 }
 
-/// Services that a virtual mesh names as gateways and that do not exist.
+/// Services that a virtual mesh names, as gateways or to federate them, and that do not exist.
 pub(super) fn missing_services(
     virtual_mesh: &VirtualMesh,
     index: &DestinationIndex,
 ) -> Vec<Finding> {
-    virtual_mesh
-        .federation
-        .gateways
-        .iter()
-        .flat_map(|selector| selector.destinations.services())
+    let federation = &virtual_mesh.federation;
+    let gateways = federation.gateways.iter().map(|it| &it.destinations);
+    let federated = federation.selectors.iter().map(|it| &it.destinations);
+    let named: BTreeSet<&Key> = gateways
+        .chain(federated)
+        .flat_map(Destinations::services)
+        .collect();
+    named
+        .into_iter()
         .filter(|service| index.of_service(service).is_none())
         .map(|service| {
             Finding::about(
@@ -255,9 +266,16 @@ pub(crate) fn concerns_gateways<'a>(
         });
     is_listed
         || virtual_meshes.any(|virtual_mesh| {
-            virtual_mesh.federation.gateways.iter().any(|selector| {
+            let federation = &virtual_mesh.federation;
+            let is_gateway = federation.gateways.iter().any(|selector| {
                 matches!(selector.destinations, Destinations::Selected(_))
                     && selector.destinations.select(Some(service))
-            })
+            });
+            let mut federated = federation.selectors.iter();
+            is_gateway
+                || federated.any(|selector| {
+                    let mut named = selector.destinations.services();
+                    named.any(|name| *name == service.reference)
+                })
         })
 }

@@ -51,6 +51,38 @@ impl Labels {
     }
 }
 
+/// The first label that no pod can have, as `key=value`; none where each can be (Kubernetes: a key
+/// is a name after an optional DNS prefix and a slash, a value a name or empty, and a name has at
+/// most 63 letters, digits, `-`, `_` and `.`, an alphanumeric one at either end). Istio refuses an
+/// object that asks for such a label.
+pub(crate) fn impossible(labels: &BTreeMap<String, String>) -> Option<String> {
+    const MAX_NAME: usize = 63;
+    const MAX_PREFIX: usize = 253;
+    let is_name = |text: &str| {
+        let letters = text.as_bytes();
+        text.len() <= MAX_NAME
+            && letters.first().is_some_and(u8::is_ascii_alphanumeric)
+            && letters.last().is_some_and(u8::is_ascii_alphanumeric)
+            && letters
+                .iter()
+                .all(|letter| letter.is_ascii_alphanumeric() || b"-_.".contains(letter))
+    };
+    let is_key = |key: &str| match key.split_once('/') {
+        Some((prefix, name)) => {
+            prefix.len() <= MAX_PREFIX
+                && prefix
+                    .split('.')
+                    .all(|label| is_name(label) && !label.contains('_'))
+                && is_name(name)
+        }
+        None => is_name(key),
+    };
+    labels
+        .iter()
+        .find(|(key, value)| !is_key(key) || !(value.is_empty() || is_name(value)))
+        .map(|(key, value)| format!("{key}={value}"))
+}
+
 impl Default for Labels {
     fn default() -> Self {
         static EMPTY: std::sync::LazyLock<Labels> =
@@ -109,5 +141,33 @@ mod tests {
         assert!(all.contain(&labels(&[("app", "reviews")])));
         assert!(!all.contain(&labels(&[("app", "ratings")])));
         assert!(!all.contain(&labels(&[("app", "reviews"), ("tier", "1")])));
+    }
+
+    #[test]
+    fn labels_that_no_pod_can_have_are_found() {
+        let found = |key: &str, value: &str| {
+            impossible(&BTreeMap::from([(key.to_owned(), value.to_owned())])).is_some()
+        };
+        for (key, value) in [
+            ("app", "reviews"),
+            ("app.kubernetes.io/name", "reviews"),
+            ("version", "v1.2_Beta"),
+            ("canary", ""),
+        ] {
+            assert!(!found(key, value), "{key}={value}");
+        }
+        for (key, value) in [
+            ("", "a"),
+            ("a b", "c"),
+            ("-app", "reviews"),
+            ("/name", "a"),
+            ("a/b/c", "d"),
+            ("example_com/name", "a"),
+            ("app", "two words"),
+            ("app", "v1-"),
+            ("app", &"a".repeat(64)),
+        ] {
+            assert!(found(key, value), "{key}={value}");
+        }
     }
 }

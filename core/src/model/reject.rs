@@ -1,7 +1,9 @@
 //! What is wrong with an object by itself.
 
+use std::collections::BTreeMap;
 use std::fmt;
 
+use super::labels;
 pub use crate::diagnose::Code;
 
 /// One thing that an object's author has to change.
@@ -64,6 +66,19 @@ impl Door {
             );
         }
         fits
+    }
+
+    /// Refuses labels that no pod can have, as Istio would.
+    pub(super) fn labels(&mut self, path: impl Into<String>, labels: &BTreeMap<String, String>) {
+        if let Some(label) = labels::impossible(labels) {
+            self.refuse(
+                path,
+                Code::Invalid,
+                format!(
+                    "`{label}` is not a label: keys and values are up to 63 letters, digits, `-`, `_` and `.`, with a letter or digit at either end; a value may be empty, and a DNS name and `/` stand before a key"
+                ),
+            );
+        }
     }
 
     /// Ends the parsing.

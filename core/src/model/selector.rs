@@ -224,15 +224,18 @@ impl Workloads {
             selectors
                 .iter()
                 .take(MAX_ENTRIES)
-                .map(|selector| {
-                    selector.kube_workload_matcher.as_ref().map_or_else(
-                        WorkloadMatcher::default,
-                        |matcher| WorkloadMatcher {
-                            labels: Labels::from(&matcher.labels),
-                            namespaces: Names::from(&matcher.namespaces),
-                            clusters: Names::from(&matcher.clusters),
-                        },
-                    )
+                .enumerate()
+                .map(|(i, selector)| {
+                    let Some(matcher) = &selector.kube_workload_matcher else {
+                        return WorkloadMatcher::default();
+                    };
+                    let path = format!("{path}[{i}].kubeWorkloadMatcher.labels");
+                    door.labels(path, &matcher.labels);
+                    WorkloadMatcher {
+                        labels: Labels::from(&matcher.labels),
+                        namespaces: Names::from(&matcher.namespaces),
+                        clusters: Names::from(&matcher.clusters),
+                    }
                 })
                 .collect(),
         )

@@ -53,6 +53,11 @@ impl Discovered {
         }
     }
 
+    /// The cluster in which it was found.
+    pub fn cluster(&self) -> &Arc<str> {
+        self.parts().2
+    }
+
     /// Renders the object; `owner` is our namespace.
     pub(crate) fn render(&self, owner: &str) -> Output {
         let (_, _, cluster, annotations) = self.parts();

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use ferromesh_crds::issued_certificate::IssuedCertificateSpec;
 use ferromesh_istio::{AuthorizationPolicy, Kind};
 
 use super::{Output, OutputKey, OutputKind, Spec, VIRTUAL_MESH, owned, parents};
@@ -47,6 +48,16 @@ impl MeshOutputs {
     /// The mesh's site.
     pub fn site(&self) -> &Arc<Site> {
         &self.site
+    }
+
+    /// The virtual mesh that it is in.
+    pub fn virtual_mesh(&self) -> &Key {
+        &self.virtual_mesh
+    }
+
+    /// The authority that the mesh is to have, where its virtual mesh shares trust.
+    pub fn certificate(&self) -> Option<&IssuedCertificateSpec> {
+        Some(&self.certificates.as_ref()?.issued)
     }
 
     /// Renders every object of the mesh; `owner` is our namespace.

@@ -4,13 +4,11 @@ use ferromesh_crds as crds;
 use ferromesh_crds::destination::{
     AppliedAccessPolicy, AppliedFederation, AppliedTrafficPolicy, RequiredSubsets,
 };
-use serde::Serialize;
 
-use super::{Body, Budget, Status};
+use super::{Body, Budget, Status, size};
 use crate::key::Key;
 use crate::model::destination::object_ref;
 use crate::naming;
-use crate::record::Bound;
 use crate::state::State;
 
 pub(super) fn status(state: &State, key: &Key) -> Option<Status> {
@@ -60,7 +58,12 @@ pub(super) fn status(state: &State, key: &Key) -> Option<Status> {
         })
         .filter(|entry| budget.take(size(entry), 0))
         .collect();
-    let applied_traffic_policies = applied(&record.traffic_policies)
+    let applied_traffic_policies = record
+        .traffic_policies
+        .iter()
+        // One that means no caller of the destination is accepted, and does nothing.
+        .filter(|bound| bound.errors.is_empty() || bound.is_applied)
+        .map(|bound| &bound.policy)
         .map(|policy| AppliedTrafficPolicy {
             reference: Some(object_ref(&policy.key)),
             observed_generation: policy.generation,
@@ -68,7 +71,12 @@ pub(super) fn status(state: &State, key: &Key) -> Option<Status> {
         })
         .filter(|entry| budget.take(size(entry), 0))
         .collect();
-    let applied_access_policies = applied(&record.access_policies)
+    let applied_access_policies = record
+        .access_policies
+        .iter()
+        // One with rejections closes the destination, and allows nothing.
+        .filter(|bound| bound.is_applied && bound.policy.rejections.is_empty())
+        .map(|bound| &bound.policy)
         .map(|policy| AppliedAccessPolicy {
             reference: Some(object_ref(&policy.key)),
             observed_generation: policy.generation,
@@ -95,17 +103,4 @@ pub(super) fn status(state: &State, key: &Key) -> Option<Status> {
         body,
         conditions: Vec::new(),
     })
-}
-
-/// Policies that have a part in what the destination becomes.
-fn applied<P>(bound: &[Bound<P>]) -> impl Iterator<Item = &P> {
-    bound
-        .iter()
-        .filter(|bound| bound.errors.is_empty() || bound.is_applied)
-        .map(|bound| bound.policy.as_ref())
-}
-
-/// How much room something takes.
-fn size(value: &impl Serialize) -> usize {
-    serde_json::to_vec(value).map_or(usize::MAX, |json| json.len())
 }

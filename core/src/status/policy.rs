@@ -158,13 +158,15 @@ struct Entry<'a> {
 
 fn entry<'a, P>(
     bound: &'a [Bound<P>],
-    name: impl Fn(&'a Bound<P>) -> &'a Key,
+    parts: impl Fn(&'a P) -> (&'a Key, &'a [Rejection]),
     policy: &Key,
 ) -> Option<Entry<'a>> {
-    let at = bound.iter().position(|bound| name(bound) == policy)?;
+    let at = bound
+        .iter()
+        .position(|bound| parts(&bound.policy).0 == policy)?;
     let order = bound[..at]
         .iter()
-        .filter(|bound| bound.errors.is_empty())
+        .filter(|bound| bound.errors.is_empty() && parts(&bound.policy).1.is_empty())
         .count();
     Some(Entry {
         errors: &bound[at].errors,
@@ -201,7 +203,13 @@ impl<'a> Parts<'a> {
             },
             destinations: &policy.destinations,
             rejections: &policy.rejections,
-            entry: |record, key| entry(&record.traffic_policies, |it| &it.policy.key, key),
+            entry: |record, key| {
+                entry(
+                    &record.traffic_policies,
+                    |it| (&it.key, &it.rejections),
+                    key,
+                )
+            },
         }
     }
 
@@ -214,7 +222,9 @@ impl<'a> Parts<'a> {
             },
             destinations: &policy.destinations,
             rejections: &policy.rejections,
-            entry: |record, key| entry(&record.access_policies, |it| &it.policy.key, key),
+            entry: |record, key| {
+                entry(&record.access_policies, |it| (&it.key, &it.rejections), key)
+            },
         }
     }
 

@@ -70,12 +70,22 @@ fn rule(estate: &Estate, policy: &AccessPolicy) -> Result<Rule, Finding> {
         sources(estate, identities, &mut from, &mut unknown);
     }
     if !unknown.is_empty() {
-        let clusters: Vec<_> = unknown.into_iter().collect();
+        let named: Vec<_> = unknown.iter().filter(|name| !name.is_empty()).collect();
+        let clusters = match &*named {
+            [] => "any cluster".to_owned(),
+            named => format!(
+                "cluster {}",
+                named
+                    .iter()
+                    .map(|name| name.as_str())
+                    .collect::<Vec<_>>()
+                    .join(", ")
+            ),
+        };
         return Err(Finding::new(
             Code::NotFound,
             format!(
-                "authorization-policy-translator: Trust domain not found for cluster {}; register the cluster, and see that Istio's mesh config there sets trustDomain",
-                clusters.join(", ")
+                "authorization-policy-translator: Trust domain not found for {clusters}; register the cluster, and see that Istio's mesh config there sets trustDomain"
             ),
         ));
     }
@@ -167,20 +177,23 @@ fn sources(
     }
 }
 
-/// Trust domains of a cluster; of every cluster, where none is named.
+/// Trust domains of a cluster; of every cluster, where none is named. A source that comes to no
+/// principal would let everybody in, so to know of no trust domain is an error either way.
 fn domains<'a>(
     estate: &'a Estate,
     cluster: &str,
     unknown: &mut BTreeSet<String>,
 ) -> BTreeSet<&'a Arc<str>> {
-    if cluster.is_empty() {
-        return estate.trust_domains.values().flatten().collect();
-    }
-    let found = estate.trust_domains.get(cluster);
-    if found.is_none() {
+    let found: BTreeSet<_> = if cluster.is_empty() {
+        estate.trust_domains.values().flatten().collect()
+    } else {
+        let found = estate.trust_domains.get(cluster);
+        found.into_iter().flatten().collect()
+    };
+    if found.is_empty() {
         unknown.insert(cluster.to_owned());
     }
-    found.into_iter().flatten().collect()
+    found
 }
 
 /// Principals in the order in which they come up, each once.

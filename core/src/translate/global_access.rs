@@ -42,7 +42,11 @@ pub(crate) fn render(
         let address = gateway.addresses.first().map(AsRef::as_ref);
         (gateway.service.as_ref(), address, &gateway.pod_labels)
     });
-    for (service, address, labels) in listed.chain(applied) {
+    // Without labels a policy would let everybody in everywhere.
+    let gateways = listed
+        .chain(applied)
+        .filter(|(_, _, labels)| !labels.is_empty());
+    for (service, address, labels) in gateways {
         let policy = allow(labels);
         let name = format!(
             "{ALLOW_GATEWAY}{}",

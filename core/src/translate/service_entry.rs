@@ -1,6 +1,6 @@
 //! `ServiceEntry`: a federated destination, for the clusters that see it and for its own.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use ferromesh_istio::ServiceEntry;
 use ferromesh_istio::service_entry::{Location, ServicePort, WorkloadEntry};
@@ -47,10 +47,13 @@ pub(crate) fn remote(
 }
 
 /// For the destination's own cluster, where it gives the gateway the name that other clusters
-/// ask for. Nobody else sees it.
+/// ask for. Nobody else sees it. Ports of endpoints that the Service has no more are left out:
+/// Istio refuses an entry with one.
 pub(crate) fn own(service: &KubeService, federation: &Federation) -> ServiceEntry {
+    let ports = ports(service);
+    let names: BTreeSet<_> = ports.iter().map(|port| port.name.clone()).collect();
     ServiceEntry {
-        ports: ports(service),
+        ports,
         resolution: federation.local_resolution,
         endpoints: service
             .endpoints
@@ -59,6 +62,7 @@ pub(crate) fn own(service: &KubeService, federation: &Federation) -> ServiceEntr
                 let ports: BTreeMap<_, _> = ports
                     .iter()
                     .map(|port| (endpoint_port_name(port), port.port))
+                    .filter(|(name, _)| names.contains(name))
                     .collect();
                 endpoints.iter().map(move |endpoint| WorkloadEntry {
                     address: endpoint.address.clone(),
@@ -80,10 +84,13 @@ fn shared(federation: &Federation) -> ServiceEntry {
     }
 }
 
+/// Ports of the entry. Istio takes a number once, so of TCP and UDP on one number the first counts.
 fn ports(service: &KubeService) -> Vec<ServicePort> {
+    let mut seen = BTreeSet::new();
     service
         .ports
         .iter()
+        .filter(|port| seen.insert(port.port))
         .map(|port| ServicePort {
             number: port.port,
             protocol: protocol(port).to_owned(),

@@ -108,6 +108,14 @@ fn headers(door: &mut Door, path: &str, headers: &[wire::HeaderMatcher]) -> (Hea
             door.refuse(format!("{path}.name"), Code::Required, "name the header");
             continue;
         }
+        if !is_header_name(&header.name) {
+            let name = &header.name;
+            door.refuse(
+                format!("{path}.name"),
+                Code::Invalid,
+                format!("`{name}` is not a header name; use letters, digits and `-` (Istio refuses the route)"),
+            );
+        }
         let value = if header.value.is_empty() {
             HeaderMatch::Present {}
         } else if header.regex {
@@ -155,11 +163,26 @@ fn query(
     query
 }
 
+/// Whether HTTP knows headers of such names (RFC 9110: a token); HTTP/2's own start with a colon.
+fn is_header_name(name: &str) -> bool {
+    let token = name.strip_prefix(':').unwrap_or(name);
+    !token.is_empty()
+        && token
+            .bytes()
+            .all(|letter| letter.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&letter))
+}
+
 /// Envoy refuses a route whose expression it cannot compile, and the whole configuration with it.
 fn check_pattern(door: &mut Door, path: &str, pattern: &str) {
+    if pattern.is_empty() {
+        let message = "is an empty regular expression, which Istio refuses; write `.*` for any";
+        door.refuse(path, Code::Invalid, message);
+        return;
+    }
     if let Err(error) = Regex::new(pattern) {
         let reason = error.to_string();
         let reason = reason.lines().last().unwrap_or("cannot be compiled").trim();
+        let reason = reason.strip_prefix("error: ").unwrap_or(reason);
         door.refuse(
             path,
             Code::Invalid,

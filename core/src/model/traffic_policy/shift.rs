@@ -124,6 +124,7 @@ fn one(door: &mut Door, path: &str, target: &wire::WeightedDestination) -> Optio
             None
         }
     };
+    door.labels(format!("{path}.kubeService.subset"), &service.subset);
     Some(ShiftTarget {
         weight: weight.unwrap_or_default(),
         target: Target {

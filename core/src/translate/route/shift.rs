@@ -97,6 +97,13 @@ fn port(reader: &Reader<'_>, target: &Target) -> Result<u32, Finding> {
             ),
         )),
         (None, [only]) => Ok(only.port),
+        (None, []) => Err(Finding::about(
+            Code::NotFound,
+            key,
+            format!(
+                "traffic-shift: traffic shift destination service {key} has no port to send requests to"
+            ),
+        )),
         (None, ports) => Err(Finding::about(
             Code::Required,
             key,

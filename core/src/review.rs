@@ -1,0 +1,453 @@
+//! What is to be said of a change before it is made: the whole answer.
+//!
+//! Whoever asks, an API server or a person with a directory of files, gets the same answer,
+//! because both ask here. A change is tried on a copy of the state, in slices of bounded work, and
+//! what it would make wrong with the object itself speaks against it. What was wrong before never
+//! does, nor does what is wrong with another object, nor what is not known; a change of metadata
+//! or status alone is never refused, and neither is a deletion.
+//!
+//! In reading order: `errors` (what is wrong with an object by itself), `pruned` (fields that an
+//! API server drops), [`canonical()`] (what is rewritten before it is judged), `schema` (what these
+//! two look at), `lines` (remarks as warnings that fit).
+
+mod canonical;
+mod errors;
+mod lines;
+mod pruned;
+mod schema;
+
+use std::collections::BTreeSet;
+use std::{fmt, mem};
+
+use serde_json::Value;
+
+pub use self::canonical::{Replacement, canonical};
+use crate::change::Change;
+use crate::delta::{Delta, Effect, StatusKey, StatusKind};
+use crate::diagnose::{Code, Finding};
+use crate::effect::{self, Extent};
+pub use crate::effect::{Remark, Weight};
+use crate::key::Key;
+use crate::kinds::{Kind, Object};
+use crate::model::Rejection;
+use crate::state::{State, Step};
+
+/// A change of one object that somebody wants to make.
+#[derive(Clone, Debug)]
+pub struct Candidate {
+    kind: Kind,
+    subject: StatusKey,
+    intent: Intent,
+}
+
+/// What is to become of an object, in its wire form.
+#[derive(Clone, Debug)]
+pub enum Intent {
+    /// It is created in this form.
+    Create(Value),
+    /// It takes another form.
+    Update {
+        /// As it is.
+        old: Value,
+        /// As it is to be.
+        new: Value,
+    },
+    /// It is taken away; this is what it was.
+    Delete(Value),
+}
+
+/// The answer to a change.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Outcome {
+    /// What speaks against it: with any, it is refused.
+    pub denials: Vec<Denial>,
+    /// What is to be said about it, the most important first. Of what a refused change would do
+    /// nothing is said.
+    pub remarks: Vec<Remark>,
+    /// Whether everything was worked out. What was not speaks against nothing.
+    pub is_complete: bool,
+    /// What becomes of the objects in the clusters.
+    pub effect: Effect,
+}
+
+/// One reason of a refusal.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Denial {
+    /// The field; none where it is not one alone.
+    pub path: Option<String>,
+    /// Sort of trouble.
+    pub code: Code,
+    /// What is wrong and, where it is not plain, what to do about it.
+    pub message: String,
+}
+
+/// A change that is being tried.
+#[derive(Debug)]
+pub struct Review {
+    candidate: Candidate,
+    errors: errors::Own,
+    phase: Phase,
+}
+
+#[derive(Debug)]
+enum Phase {
+    /// There is nothing to work out.
+    Settled(Outcome),
+    /// The object is made to be as it is said to be now: what was seen of it may be older.
+    Rewind(Box<Step>, Change),
+    /// The change is made.
+    Trial(Box<Step>, Extent),
+}
+
+// === impl Candidate ===
+
+/// The kind of this name, if its objects are judged.
+pub fn judged(group: &str, kind: &str) -> Option<Kind> {
+    let mut all = [
+        Kind::TrafficPolicy,
+        Kind::AccessPolicy,
+        Kind::VirtualMesh,
+        Kind::Settings,
+    ]
+    .into_iter();
+    all.find(|known| known.name() == kind && known.group() == group)
+}
+
+impl Candidate {
+    /// A change of an object of `kind`; none if its objects are not judged.
+    pub fn new(kind: Kind, intent: Intent) -> Option<Self> {
+        judged(&kind.group(), kind.name())?;
+        let status_kind = StatusKind::ALL
+            .into_iter()
+            .find(|known| known.name() == kind.name())?;
+        let meta = |field| intent.object().get("metadata")?.get(field)?.as_str();
+        let key = Key::local(
+            meta("name").unwrap_or_default(),
+            meta("namespace").unwrap_or_default(),
+        );
+        Some(Self {
+            kind,
+            subject: StatusKey {
+                kind: status_kind,
+                key,
+            },
+            intent,
+        })
+    }
+
+    /// The object.
+    pub fn subject(&self) -> &StatusKey {
+        &self.subject
+    }
+
+    /// What is to become of it.
+    pub fn intent(&self) -> &Intent {
+        &self.intent
+    }
+
+    /// The answer, where nothing has to be worked out for it: nothing but metadata or status
+    /// changes, or the object is on its way out and has only its finalizers left to lose.
+    pub fn settled(&self) -> Option<Outcome> {
+        let Intent::Update { old, new } = &self.intent else {
+            return None;
+        };
+        let is_going = new
+            .pointer("/metadata/deletionTimestamp")
+            .is_some_and(|it| !it.is_null());
+        (is_going || says_the_same(old, new)).then(|| Outcome {
+            remarks: self.dropped(),
+            is_complete: true,
+            ..Outcome::nothing()
+        })
+    }
+
+    /// What is to be said about fields that an API server drops, or has dropped already.
+    fn dropped(&self) -> Vec<Remark> {
+        match &self.intent {
+            Intent::Create(new) => pruned::remarks(self.kind, new, None),
+            Intent::Update { old, new } => pruned::remarks(self.kind, new, Some(old)),
+            Intent::Delete(_) => Vec::new(),
+        }
+    }
+}
+
+impl Intent {
+    /// The object, in the form that it is to have or has had.
+    fn object(&self) -> &Value {
+        match self {
+            Self::Create(object) | Self::Update { new: object, .. } | Self::Delete(object) => {
+                object
+            }
+        }
+    }
+}
+
+/// Whether two forms of an object differ in nothing but metadata and status.
+fn says_the_same(old: &Value, new: &Value) -> bool {
+    let (Some(old), Some(new)) = (old.as_object(), new.as_object()) else {
+        return false;
+    };
+    let names = old.keys().chain(new.keys());
+    names
+        .filter(|name| is_said_by_people(name))
+        .all(|name| old.get(name) == new.get(name))
+}
+
+/// Whether a field of an object says what somebody wants, and not which object it is or how it
+/// fares.
+fn is_said_by_people(field: &str) -> bool {
+    !matches!(field, "metadata" | "status" | "apiVersion" | "kind")
+}
+
+// === impl Review ===
+
+impl Review {
+    /// Begins to try a change of the world as `state` has it. Nothing is worked out yet.
+    pub fn new(state: &State, candidate: Candidate) -> Self {
+        if let Some(outcome) = candidate.settled() {
+            return Self::settled(candidate, outcome);
+        }
+        let read = |object: &Value| candidate.kind.read(object, "");
+        let (old, new) = match &candidate.intent {
+            Intent::Create(new) => (None, Some(read(new))),
+            Intent::Update { old, new } => (Some(read(old)), Some(read(new))),
+            Intent::Delete(old) => (Some(read(old)), None),
+        };
+        let new = match new.transpose() {
+            Ok(new) => new,
+            Err(rejection) => {
+                // Stored in this shape already, by an older schema perhaps.
+                let is_old = old.is_some_and(|old| old.err().as_ref() == Some(&rejection));
+                let outcome = unreadable(&rejection, is_old, candidate.dropped());
+                return Self::settled(candidate, outcome);
+            }
+        };
+        let old = old.and_then(Result::ok);
+        let errors = errors::Own::of(new.as_ref(), old.as_ref());
+        let turn = |object: Option<Object>| match object {
+            Some(object) => Change::Upsert(object),
+            None => Change::Remove(candidate.kind, candidate.subject.key.clone()),
+        };
+        let rewind = Step::new(state.clone(), [turn(old)]);
+        let phase = Phase::Rewind(Box::new(rewind), turn(new));
+        Self {
+            candidate,
+            errors,
+            phase,
+        }
+    }
+
+    fn settled(candidate: Candidate, outcome: Outcome) -> Self {
+        Self {
+            candidate,
+            errors: errors::Own::default(),
+            phase: Phase::Settled(outcome),
+        }
+    }
+
+    /// Works out at most `fuel` things, each of bounded size; says whether everything is done.
+    pub fn advance(&mut self, fuel: usize) -> bool {
+        let phase = mem::replace(&mut self.phase, Phase::Settled(Outcome::nothing()));
+        let is_done;
+        (self.phase, is_done) = match phase {
+            Phase::Settled(outcome) => (Phase::Settled(outcome), true),
+            Phase::Rewind(mut step, change) => {
+                let phase = if step.advance(fuel) {
+                    let (state, _) = step.finish();
+                    Phase::Trial(Box::new(Step::new(state, [change])), Extent::Partial)
+                } else {
+                    Phase::Rewind(step, change)
+                };
+                (phase, false)
+            }
+            Phase::Trial(mut step, _) => {
+                let is_done = step.advance(fuel);
+                let extent = if is_done {
+                    Extent::Complete
+                } else {
+                    Extent::Partial
+                };
+                (Phase::Trial(step, extent), is_done)
+            }
+        };
+        is_done
+    }
+
+    /// The answer, by what has been worked out so far. What it takes to put it into words grows
+    /// with what the change touches.
+    pub fn finish(self) -> Outcome {
+        let Self {
+            candidate,
+            errors,
+            phase,
+        } = self;
+        let (delta, extent) = match phase {
+            Phase::Settled(outcome) => return outcome,
+            Phase::Rewind(..) => (None, Extent::Partial),
+            Phase::Trial(step, extent) => (Some(step.finish().1), extent),
+        };
+        match candidate.intent {
+            Intent::Create(_) | Intent::Update { .. } => {
+                change(delta.as_ref(), extent, &candidate, errors)
+            }
+            Intent::Delete(_) => removal(delta.as_ref(), extent, &candidate.subject),
+        }
+    }
+}
+
+/// The answer to a change that creates or changes an object.
+fn change(
+    delta: Option<&Delta>,
+    extent: Extent,
+    candidate: &Candidate,
+    errors: errors::Own,
+) -> Outcome {
+    let ruling = delta
+        .map(|delta| effect::rule(delta, &candidate.subject, extent))
+        .unwrap_or_default();
+    let errors::Own { new, told } = errors;
+    let found = ruling.errors.into_iter();
+    let found = found.filter(|finding| !told.contains(&finding.message));
+    let denials: Vec<_> = new
+        .iter()
+        .map(Denial::from)
+        .chain(found.map(Denial::from))
+        .collect();
+    let mut remarks = candidate.dropped();
+    if denials.is_empty() {
+        remarks.extend(ruling.remarks);
+        if extent == Extent::Partial {
+            let what = "whether this fits other objects, and what it changes; see its status";
+            remarks.push(unfinished(what));
+        }
+        remarks.sort_by_key(|remark| remark.weight);
+    }
+    Outcome {
+        denials,
+        remarks,
+        is_complete: extent == Extent::Complete,
+        effect: ruling.effect,
+    }
+}
+
+/// The answer to a deletion.
+fn removal(delta: Option<&Delta>, extent: Extent, subject: &StatusKey) -> Outcome {
+    let mut outcome = Outcome {
+        is_complete: extent == Extent::Complete,
+        ..Outcome::nothing()
+    };
+    match delta {
+        Some(delta) if outcome.is_complete => {
+            outcome.remarks = effect::removal(delta, subject);
+            outcome.effect = delta.effect();
+        }
+        Some(_) | None => outcome.remarks.push(unfinished("what this changes")),
+    }
+    outcome
+}
+
+/// The answer where the object has not the shape of its kind. One that was stored like that
+/// before, and has not become worse, is let through.
+fn unreadable(rejection: &Rejection, is_old: bool, mut remarks: Vec<Remark>) -> Outcome {
+    let mut denials = Vec::new();
+    if is_old {
+        let text = format!("still cannot be read and has no effect: {rejection}");
+        remarks.push(Remark::new(Weight::Reach, text));
+    } else {
+        denials.push(Denial::from(rejection));
+    }
+    Outcome {
+        denials,
+        remarks,
+        is_complete: true,
+        ..Outcome::nothing()
+    }
+}
+
+fn unfinished(what: &str) -> Remark {
+    let text = format!("there was no time to work out {what}");
+    Remark::new(Weight::Unresolved, text)
+}
+
+// === impl Outcome ===
+
+impl Outcome {
+    /// Nothing is known, and nothing speaks against it.
+    fn nothing() -> Self {
+        Self {
+            denials: Vec::new(),
+            remarks: Vec::new(),
+            is_complete: false,
+            effect: Effect::default(),
+        }
+    }
+
+    /// Whether the change is let through.
+    pub fn is_allowed(&self) -> bool {
+        self.denials.is_empty()
+    }
+
+    /// The remarks as an API client shows them: in lines of at most 120 characters and 2 KiB in
+    /// all, as many as there is room for.
+    pub fn warnings(&self) -> Vec<String> {
+        lines::fit(self.remarks.iter().map(|remark| remark.text.as_str()))
+    }
+
+    /// What to do about the denials: each advice once, in the order of the denials.
+    pub fn remedies(&self) -> Vec<&'static str> {
+        let mut told = BTreeSet::new();
+        let all = self.denials.iter().filter_map(Denial::remedy);
+        all.filter(|remedy| told.insert(*remedy)).collect()
+    }
+}
+
+// === impl Denial ===
+
+impl Denial {
+    /// What to do about it, where the message does not say so.
+    pub fn remedy(&self) -> Option<&'static str> {
+        match self.code {
+            Code::NotFound => Some(
+                "create what is missing first, or correct the reference; to let it through, \
+                 set spec.admission.unresolvedReferences of the Settings to Warn",
+            ),
+            Code::Conflicted => {
+                Some("change or delete one of the two, or let them select different things")
+            }
+            Code::Invalid
+            | Code::Required
+            | Code::Unsupported
+            | Code::TooLarge
+            | Code::NotReady => None,
+        }
+    }
+}
+
+impl From<&Rejection> for Denial {
+    fn from(rejection: &Rejection) -> Self {
+        Self {
+            path: Some(rejection.path.clone()),
+            code: rejection.code,
+            message: rejection.message.clone(),
+        }
+    }
+}
+
+impl From<Finding> for Denial {
+    fn from(finding: Finding) -> Self {
+        Self {
+            path: None,
+            code: finding.code,
+            message: finding.message,
+        }
+    }
+}
+
+impl fmt::Display for Denial {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.path {
+            Some(path) => write!(f, "{path}: {}", self.message),
+            None => f.write_str(&self.message),
+        }
+    }
+}

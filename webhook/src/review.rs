@@ -1,0 +1,94 @@
+//! From a request to the answer, in a given time.
+
+use std::time::{Duration, Instant};
+
+use ferromesh_core::State;
+use ferromesh_core::review::{Candidate, Intent, Outcome, Review, judged};
+use kube_core::DynamicObject;
+use kube_core::admission::{AdmissionRequest, Operation};
+use serde_json::Value;
+
+/// Things that are worked out before the clock is looked at again; each takes some microseconds.
+const FUEL: usize = 64;
+
+/// Annotation on an object that the webhook refuses whatever it says: who asks an API server to
+/// store one, for trial, learns whether the webhook is called.
+pub const SELF_TEST_ANNOTATION: &str = "admission.mesh.gloo.solo.io/self-test";
+
+/// An answer.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Verdict {
+    /// There is nothing to judge.
+    Passed,
+    /// It was judged.
+    Judged(Outcome),
+    /// There was no turn for it, and it is let through all the same.
+    Unjudged,
+    /// There was no turn for it: whoever asked may ask again.
+    Busy,
+    /// The request was made to see whether it comes here.
+    SelfTest,
+}
+
+/// What a request asks for; none where there is nothing to judge.
+pub(crate) fn candidate(request: AdmissionRequest<DynamicObject>) -> Option<Candidate> {
+    let kind = judged(&request.kind.group, &request.kind.kind)?;
+    if request.sub_resource.is_some_and(|name| !name.is_empty()) {
+        return None;
+    }
+    let namespace = request.namespace.unwrap_or_default();
+    let name = request.name;
+    let json = |object: Option<DynamicObject>| {
+        let mut object = object?;
+        // The name of an object that asks for a generated one is made up later.
+        let generated = object.metadata.generate_name.clone().unwrap_or_default();
+        let meta = &mut object.metadata;
+        meta.managed_fields = None;
+        meta.name.get_or_insert_with(|| {
+            if name.is_empty() {
+                generated
+            } else {
+                name.clone()
+            }
+        });
+        meta.namespace.get_or_insert_with(|| namespace.clone());
+        serde_json::to_value(object).ok()
+    };
+    let intent = match request.operation {
+        Operation::Create => Intent::Create(json(request.object)?),
+        Operation::Update => Intent::Update {
+            old: json(request.old_object)?,
+            new: json(request.object)?,
+        },
+        Operation::Delete => Intent::Delete(json(request.old_object)?),
+        Operation::Connect => return None,
+    };
+    Candidate::new(kind, intent)
+}
+
+/// The answer, where the world need not be looked at for it.
+pub(crate) fn answer_at_once(candidate: &Candidate) -> Option<Verdict> {
+    match candidate.intent() {
+        Intent::Create(new) | Intent::Update { new, .. } if is_self_test(new) => {
+            Some(Verdict::SelfTest)
+        }
+        Intent::Create(_) | Intent::Update { .. } | Intent::Delete(_) => {
+            candidate.settled().map(Verdict::Judged)
+        }
+    }
+}
+
+/// Judges a change against the world as `state` has it, within the time that there is.
+pub(crate) fn judge(candidate: Candidate, state: &State, limit: Duration) -> Outcome {
+    let began = Instant::now();
+    let mut review = Review::new(state, candidate);
+    while began.elapsed() < limit && !review.advance(FUEL) {}
+    review.finish()
+}
+
+fn is_self_test(object: &Value) -> bool {
+    object
+        .get("metadata")
+        .and_then(|meta| meta.get("annotations"))
+        .is_some_and(|annotations| annotations.get(SELF_TEST_ANNOTATION).is_some())
+}
