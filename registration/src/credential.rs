@@ -41,6 +41,9 @@ use crate::{
 /// a day). What was granted counts.
 pub const DEFAULT_LIFETIME: Duration = Duration::from_hours(7 * 24);
 
+/// The shortest time for which a token can be requested (Kubernetes: `TokenRequestSpec`).
+pub const MIN_LIFETIME: Duration = Duration::from_mins(10);
+
 /// Annotations on a kubeconfig Secret: when the token in it was issued, and when it expires (RFC 3339).
 const ISSUED_ANNOTATION: &str = "registration.mesh.gloo.solo.io/credential-issued";
 const EXPIRES_ANNOTATION: &str = "registration.mesh.gloo.solo.io/credential-expires";
@@ -56,7 +59,7 @@ const TOKEN_POLL: Duration = Duration::from_millis(200);
 pub enum CredentialKind {
     /// By a token that expires and is renewed.
     Requested {
-        /// For how long it is requested; at least 10 minutes (Kubernetes: `TokenRequestSpec`).
+        /// For how long it is requested; at least [`MIN_LIFETIME`].
         lifetime: Duration,
     },
     /// By a token that lives as long as its Secret in the remote cluster. Nobody can renew it.

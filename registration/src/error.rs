@@ -47,7 +47,7 @@ pub enum Error {
     },
     /// The name belongs to another cluster than the one that was given.
     #[error(
-        "{cluster} is registered and is another cluster than the one given (kube-system has uid {given}, registered is {registered}): choose the right context or another name, or deregister it as unreachable first"
+        "{cluster} is registered and is another cluster than the one given (kube-system has uid {given}, registered is {registered}): choose the right context or another name, or deregister it with --unreachable first"
     )]
     OtherCluster {
         /// The name.
@@ -167,7 +167,7 @@ impl Failure {
                 Side::Management => "is the API server up, and is this the right context?",
                 Side::Remote => {
                     "is the API server up, and is this the right context? A cluster that is gone for \
-                     good is deregistered as unreachable"
+                     good is deregistered with --unreachable"
                 }
             },
             Self::Unauthorized => "the kubeconfig's credential is not accepted; has it expired?",

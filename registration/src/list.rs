@@ -29,7 +29,7 @@ pub struct RegisteredCluster {
 }
 
 /// What a `KubernetesCluster` tells.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Registered {
     /// The DNS domain of the cluster.
     pub domain: String,
@@ -37,6 +37,8 @@ pub struct Registered {
     pub namespace: String,
     /// Whether the management plane reaches it; none if no management plane has said.
     pub reached: Option<Reached>,
+    /// Which deletion of unusual size waits there for a person, if one does.
+    pub held: Option<String>,
 }
 
 /// Whether the management plane reaches a cluster.
@@ -142,16 +144,19 @@ pub async fn list(
 impl Registered {
     fn of(cluster: KubernetesCluster) -> Self {
         let status = cluster.status.unwrap_or_default();
-        let reached = status
-            .conditions
-            .into_iter()
-            .find(|condition| condition.type_ == condition::Type::Ready.as_str())
-            .map(|condition| Reached {
-                status: condition.status,
-                reason: condition.reason,
-                message: condition.message,
-                since: condition.last_transition_time.0,
-            });
+        let condition = |kind: condition::Type| {
+            let mut conditions = status.conditions.iter();
+            conditions.find(|condition| condition.type_ == kind.as_str())
+        };
+        let reached = condition(condition::Type::Ready).map(|condition| Reached {
+            status: condition.status.clone(),
+            reason: condition.reason.clone(),
+            message: condition.message.clone(),
+            since: condition.last_transition_time.0,
+        });
+        let held = condition(condition::Type::MassDeleteHeld)
+            .filter(|condition| condition.status == condition::Status::True.as_str())
+            .map(|condition| condition.message.clone());
         let domain = match cluster.spec.cluster_domain {
             domain if domain.is_empty() => meta::DEFAULT_CLUSTER_DOMAIN.to_owned(),
             domain => domain,
@@ -160,6 +165,7 @@ impl Registered {
             domain,
             namespace: status.namespace,
             reached,
+            held,
         }
     }
 }

@@ -9,7 +9,11 @@
 //! is the time in which its last writes must have ended. A claim tells by itself when it is too old
 //! ([`Claim::is_held`]), should this process have been stopped for a while.
 
-use std::{fmt, time::Duration};
+use std::{
+    env, fmt,
+    hash::{BuildHasher, RandomState},
+    time::Duration,
+};
 
 use jiff::Timestamp;
 use k8s_openapi::{
@@ -124,6 +128,13 @@ enum Attempt {
 }
 
 // === impl Config ===
+
+/// An identity that no other process has: the host's name, as far as the environment tells it, and
+/// something random.
+pub fn identity() -> String {
+    let host = env::var("HOSTNAME").unwrap_or_else(|_| "localhost".to_owned());
+    format!("{host}-{:016x}", RandomState::new().hash_one("identity"))
+}
 
 impl Config {
     /// The rhythm of client-go: valid for 15 s, given up after 10 s, tried every 2 s.

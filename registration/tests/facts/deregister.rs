@@ -125,7 +125,7 @@ async fn a_remote_cluster_that_does_not_answer_stops_it_before_anything_goes() {
     assert_eq!(error.failure(), Some(Failure::Unreachable));
     let told = error.to_string();
     assert!(
-        told.contains("in the remote cluster") && told.contains("deregistered as unreachable"),
+        told.contains("in the remote cluster") && told.contains("deregistered with --unreachable"),
         "{told}"
     );
     assert_eq!(estate.management.writes().len(), 0);

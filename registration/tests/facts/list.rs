@@ -28,6 +28,7 @@ async fn a_registered_cluster_is_listed_with_address_and_validity() {
                 domain: "cluster.local".into(),
                 namespace: "gloo-mesh".into(),
                 reached: None,
+                held: None,
             }),
             credential: Stored::Kubeconfig {
                 server: "https://east.example.com:6443".into(),
@@ -62,6 +63,23 @@ async fn whether_a_cluster_is_reached_is_what_its_condition_says() {
         })
     );
     assert_eq!(cluster.credential, Stored::Missing);
+}
+
+#[tokio::test]
+async fn a_deletion_that_waits_for_a_person_is_told() {
+    let estate = Estate::new();
+    let cluster = json!({ "metadata": { "name": "east", "namespace": "gloo-mesh" }, "spec": {} });
+    estate.management.put("kubectl", &CLUSTER, &cluster);
+    for (status, expected) in [("True", Some("800 of 900 objects")), ("False", None)] {
+        let held = json!({
+            "type": "MassDeleteHeld", "status": status, "reason": "TooManyDeletions",
+            "message": "800 of 900 objects", "lastTransitionTime": "2026-11-21T10:00:00Z",
+        });
+        let status = json!({ "conditions": [held] });
+        set_status(&estate.management, "east", &status).await;
+        let cluster = listed(&estate.management).await.remove(0);
+        assert_eq!(cluster.registered.unwrap().held.as_deref(), expected);
+    }
 }
 
 #[tokio::test]

@@ -385,7 +385,7 @@ async fn a_name_that_another_cluster_has_is_refused() {
         "{told}"
     );
     assert!(
-        told.contains("deregister it as unreachable first"),
+        told.contains("deregister it with --unreachable first"),
         "{told}"
     );
     assert_eq!(estate.remote.writes().len(), 0);

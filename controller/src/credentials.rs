@@ -1,0 +1,170 @@
+//! Renews the credentials by which clusters are reached, long before they expire.
+//!
+//! A renewed credential comes back as another client of the mirror, and with it the task begins anew.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use ferromesh_core::State;
+use ferromesh_crds::meta;
+use ferromesh_crds::name::{ClusterName, Namespace};
+use ferromesh_mirror::Handle;
+use ferromesh_registration::credential::{Account, Renewal, Validity, renew};
+use ferromesh_runtime::backoff::{ExponentialBackoff, Jitter, Schedule};
+use ferromesh_runtime::telemetry::Chain;
+use jiff::Timestamp;
+use k8s_openapi::api::core::v1::Secret;
+use kube::{Api, Client};
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+/// How long a credential is left alone at most: the clock may be set, and the Secret changed.
+const LOOK: Duration = Duration::from_hours(1);
+/// The share by which looks are spread.
+const SPREAD: f64 = 0.2;
+/// Attempts that fail come ever less often, down to this.
+const LONGEST_PAUSE: Duration = Duration::from_mins(5);
+
+/// Renews the credentials of all registered clusters.
+pub(crate) struct Credentials {
+    pub(crate) mirror: Handle,
+    pub(crate) management: Client,
+    pub(crate) now: Arc<dyn Fn() -> Timestamp + Send + Sync>,
+    pub(crate) jitter: Jitter,
+}
+
+/// The credential of one cluster.
+struct Task {
+    account: Account,
+    secrets: Api<Secret>,
+    management: Client,
+    remote: Client,
+    now: Arc<dyn Fn() -> Timestamp + Send + Sync>,
+    jitter: Jitter,
+}
+
+impl Credentials {
+    /// Works until `cancel` is cancelled.
+    pub(crate) async fn run(mut self, cancel: CancellationToken) {
+        let tasks = TaskTracker::new();
+        let mut clusters = self.mirror.clusters_revision();
+        let mut running: BTreeMap<String, (u64, CancellationToken)> = BTreeMap::new();
+        loop {
+            let view = self.mirror.clusters();
+            running.retain(|name, (connection, cancel)| {
+                let view = view.get(name).filter(|view| view.client.is_some());
+                let is_kept = view.is_some_and(|view| view.connection() == *connection);
+                if !is_kept {
+                    cancel.cancel();
+                }
+                is_kept
+            });
+            for (name, view) in view.iter() {
+                let Some(client) = view.client.as_ref().filter(|_| !running.contains_key(name))
+                else {
+                    continue;
+                };
+                let Some(task) = self.task(name, client) else {
+                    continue;
+                };
+                let cancel = cancel.child_token();
+                running.insert(name.to_owned(), (view.connection(), cancel.clone()));
+                tasks.spawn(async move { cancel.run_until_cancelled(task.run()).await });
+            }
+            let changed = cancel.run_until_cancelled(clusters.changed()).await;
+            if !matches!(changed, Some(Ok(()))) {
+                break;
+            }
+        }
+        for (_, cancel) in running.values() {
+            cancel.cancel();
+        }
+        tasks.close();
+        tasks.wait().await;
+    }
+
+    fn task(&mut self, name: &str, remote: &Client) -> Option<Task> {
+        let state = self.mirror.state();
+        let namespace = state.options().namespace.parse::<Namespace>().ok()?;
+        Some(Task {
+            account: Account {
+                cluster: name.parse::<ClusterName>().ok()?,
+                remote_namespace: remote_namespace(&state, name)?,
+                management_namespace: namespace,
+            },
+            secrets: Api::namespaced(self.management.clone(), &state.options().namespace),
+            management: self.management.clone(),
+            remote: remote.clone(),
+            now: Arc::clone(&self.now),
+            jitter: self.jitter.fork(),
+        })
+    }
+}
+
+/// Where the account of a registration is.
+fn remote_namespace(state: &State, cluster: &str) -> Option<Namespace> {
+    let key = ferromesh_core::Key::local(cluster, &state.options().namespace);
+    let registered = state.snapshot().clusters.get(&key);
+    let namespace = registered.map(|cluster| cluster.namespace.as_str());
+    let namespace = namespace.filter(|namespace| !namespace.is_empty());
+    namespace.unwrap_or(meta::DEFAULT_NAMESPACE).parse().ok()
+}
+
+impl Task {
+    async fn run(mut self) {
+        let schedule = Schedule {
+            longest: LONGEST_PAUSE,
+            ..Schedule::default()
+        };
+        let mut backoff = ExponentialBackoff::new(schedule, self.jitter.fork());
+        loop {
+            let pause = match self.look().await {
+                Some(pause) => self.jitter.spread(pause.min(LOOK), SPREAD),
+                None => backoff.delay(),
+            };
+            tokio::time::sleep(pause).await;
+        }
+    }
+
+    /// Renews the credential if that is due; returns when to look again, and none after a failure.
+    async fn look(&self) -> Option<Duration> {
+        let cluster = self.account.cluster.as_str();
+        let secret = match self.secrets.get_opt(cluster).await {
+            Ok(secret) => secret,
+            Err(error) => {
+                let error = Chain(&error);
+                tracing::warn!(cluster, %error, "the credential of a cluster cannot be looked at");
+                return None;
+            }
+        };
+        let Some(validity) = secret.as_ref().and_then(Validity::of) else {
+            return Some(LOOK);
+        };
+        let now = (self.now)();
+        if !validity.is_renewal_due(now) {
+            let left = validity.renewal().duration_since(now);
+            return Some(left.unsigned_abs());
+        }
+        let lifetime = validity.expires.duration_since(validity.issued);
+        let renewal = renew(
+            &self.management,
+            &self.remote,
+            &self.account,
+            lifetime.unsigned_abs(),
+        );
+        match renewal.await {
+            Ok(Renewal::Renewed(Validity { expires, .. })) => {
+                tracing::info!(cluster, %expires, "credential renewed");
+                Some(LOOK)
+            }
+            Ok(Renewal::NeverExpires | Renewal::Deregistered) => Some(LOOK),
+            Err(error) => {
+                let expires = validity.expires;
+                let error = Chain(&error);
+                tracing::warn!(cluster, %expires, %error, "a credential could not be renewed");
+                None
+            }
+        }
+    }
+}

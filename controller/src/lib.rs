@@ -1,0 +1,58 @@
+//! The reconciler: makes clusters equal to what the engine says, and tells people how far that has come.
+//!
+//! It is run by whoever holds the lease, over the mirror of its process. What may not enter: working out
+//! an output, a second opinion on what a status says of an object.
+//!
+//! In reading order:
+//!
+//! - `reconcile`: the one task that hears of changes and tells everybody else.
+//! - `outputs`: from what a step has changed to the appliers of the clusters.
+//! - `programmed`: which objects do not stand yet as they should, and whose they are.
+//! - `trust`: which certificates are wanted, and what became of them.
+//! - `status`: what is written into the statuses of the management cluster.
+//! - `credentials`: renews those by which clusters are reached.
+//! - [`certs`]: certificates, from the root of a virtual mesh to the Secret of a control plane.
+
+pub mod certs;
+mod credentials;
+mod outputs;
+mod programmed;
+mod reconcile;
+mod status;
+mod trust;
+
+pub use ferromesh_apply::Metrics;
+use ferromesh_mirror::{Deltas, Handle};
+use ferromesh_runtime::backoff::Jitter;
+use kube::Client;
+use tokio_util::sync::CancellationToken;
+
+use self::certs::Sources;
+use self::reconcile::Reconciler;
+
+/// Everything that the lease holder writes. See [`run`](Self::run).
+pub struct Controller {
+    /// The client of the management cluster.
+    pub management: Client,
+    /// What is known.
+    pub mirror: Handle,
+    /// What appliers count.
+    pub metrics: Metrics,
+    /// Time, keys and serial numbers.
+    pub sources: Sources,
+    /// Spreads attempts in time.
+    pub jitter: Jitter,
+}
+
+impl Controller {
+    /// Works until `cancel` is cancelled, or the mirror has ended; returns once nothing writes any more.
+    ///
+    /// Of `deltas` only what comes from now on is needed: work begins with the state as it is.
+    pub async fn run(self, deltas: &mut Deltas, cancel: CancellationToken) {
+        let mut reconciler = Reconciler::start(self, &cancel);
+        cancel.run_until_cancelled(reconciler.work(deltas)).await;
+        // Whoever gave up the lease must not write any more.
+        cancel.cancel();
+        reconciler.end().await;
+    }
+}

@@ -1,0 +1,42 @@
+//! The server: one mirror, one webhook, one controller, one lease. Only composition is done here.
+//!
+//! Every replica answers reviews from its own mirror; the one that holds the lease also writes. In
+//! reading order: [`args`], [`server`].
+
+mod args;
+mod server;
+
+use std::process::ExitCode;
+
+use clap::Parser as _;
+
+use crate::args::Args;
+
+fn main() -> ExitCode {
+    let args = Args::parse();
+    let log = match args.log.init() {
+        Ok(log) => log,
+        Err(error) => return fail(&anyhow::Error::new(error)),
+    };
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build();
+    let ended = match runtime {
+        Ok(runtime) => {
+            let ended = runtime.block_on(server::run(args, log));
+            // What has not ended by now is not waited for.
+            runtime.shutdown_background();
+            ended
+        }
+        Err(error) => Err(error.into()),
+    };
+    match ended {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => fail(&error),
+    }
+}
+
+fn fail(error: &anyhow::Error) -> ExitCode {
+    tracing::error!(error = format!("{error:#}"), "the server has ended");
+    ExitCode::FAILURE
+}

@@ -1,0 +1,157 @@
+//! Puts the rooms together, and takes them apart in order.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::Context as _;
+use ferromesh_controller::{Controller, Metrics, certs::Sources};
+use ferromesh_mirror::{self as mirror, Deltas, Mirror};
+use ferromesh_runtime::backoff::Jitter;
+use ferromesh_runtime::lease::{self, Claim, Lease};
+use ferromesh_runtime::ready::Readiness;
+use ferromesh_runtime::serve::{self, Drain};
+use ferromesh_runtime::shutdown::{self, Shutdown};
+use ferromesh_runtime::telemetry::LogHandle;
+use ferromesh_runtime::{admin, client};
+use ferromesh_webhook::{self as webhook, Webhook};
+use prometheus_client::registry::Registry;
+use tokio::sync::watch;
+use tokio_util::sync::CancellationToken;
+
+use crate::args::Args;
+
+/// The name of the Lease, in our namespace.
+const LEASE: &str = "ferromesh";
+/// How long tasks may take to end. The webhook goes on answering for a while, and then drains.
+const DRAIN: Duration = Duration::from_secs(30);
+
+/// Runs until a signal, or until something ends without which the server is of no use.
+pub(crate) async fn run(args: Args, log: LogHandle) -> anyhow::Result<()> {
+    let signals = shutdown::signals().context("listening for signals")?;
+    let shutdown = Shutdown::new();
+    let readiness = Readiness::new();
+    let mut registry = Registry::with_prefix("ferromesh");
+    let mut jitter = Jitter::from_entropy();
+
+    // Watches, leases and appliers have backoffs of their own and want to hear of each failure.
+    let options = client::Options {
+        retries: false,
+        ..client::Options::default()
+    };
+    let management = args.kube.connect(&options).await?;
+    for warning in &management.warnings {
+        tracing::warn!("{warning}");
+    }
+    tracing::info!(
+        server = management.server,
+        namespace = args.namespace,
+        version = env!("CARGO_PKG_VERSION"),
+        "management cluster"
+    );
+    let management = management.client;
+
+    let (mirror, deltas) = Mirror::start(
+        mirror::Options {
+            jitter: jitter.fork(),
+            ..mirror::Options::new(&args.namespace, &args.settings_name)
+        },
+        management.clone(),
+        &shutdown,
+    );
+    mirror.register(&mut registry);
+
+    let identity = lease::identity();
+    let config = lease::Config::new(&args.namespace, LEASE, identity);
+    let lease = Lease::new(management.clone(), config, jitter.fork())?;
+    let claim = lease.claim();
+    let release = CancellationToken::new();
+
+    let metrics = webhook::Metrics::default();
+    metrics.register(&mut registry);
+    let (state, blockers) = (mirror.clone(), mirror.clone());
+    let webhook = Webhook {
+        client: management.clone(),
+        state: move || state.state(),
+        blockers: move || blockers.readiness(),
+        claim: claim.clone(),
+        readiness: readiness.clone(),
+        metrics,
+        address: args.webhook.webhook_address,
+        connections: serve::Limits::default(),
+        reviews: args.webhook.limits(),
+        drain: Drain::default(),
+        certificate: args.webhook.certificate(&args.namespace)?,
+        registration: args.webhook.registration(&args.namespace),
+        jitter: jitter.fork(),
+    };
+    let running = webhook.start(&shutdown).await?;
+    tracing::info!(address = %running.address, "webhook");
+
+    let metrics = Metrics::default();
+    metrics.register(&mut registry);
+    let controller = Controller {
+        management,
+        mirror,
+        metrics,
+        sources: Sources::system(),
+        jitter,
+    };
+    shutdown.spawn(lead(
+        controller,
+        deltas,
+        claim,
+        shutdown.token().child_token(),
+    ));
+
+    let admin = args.admin.bind().await?;
+    tracing::info!(address = %admin.address(), "admin server");
+    let router = admin::router(readiness.clone(), Arc::new(registry), log);
+    let token = shutdown.token().clone();
+    // It says for as long as the webhook answers that the process is about to end.
+    shutdown.spawn(async move { admin.http(router, Drain::default(), token).await });
+    let token = shutdown.token().clone();
+    shutdown.spawn(async move {
+        token.cancelled().await;
+        readiness.close("shutting down");
+    });
+
+    let ending = shutdown.token().clone();
+    let claimed = tokio::spawn({
+        let release = release.clone();
+        async move {
+            let ended = lease.run(release).await;
+            if ended.is_err() {
+                // Whoever writes in its name must stop before somebody else may begin.
+                ending.cancel();
+            }
+            ended
+        }
+    });
+    let drained = shutdown.run(signals, DRAIN).await;
+    release.cancel();
+    let claimed = claimed.await.context("keeping the lease")?;
+    drained?;
+    claimed?;
+    Ok(())
+}
+
+/// Writes while the lease is held. What changes before that is nobody's work here.
+async fn lead(
+    controller: Controller,
+    mut deltas: Deltas,
+    mut claim: watch::Receiver<Claim>,
+    cancel: CancellationToken,
+) {
+    let acquired = async {
+        while !claim.borrow_and_update().is_held() {
+            tokio::select! {
+                changed = claim.changed() => changed.ok()?,
+                delta = deltas.next() => drop(delta?),
+            }
+        }
+        Some(())
+    };
+    if let Some(Some(())) = cancel.run_until_cancelled(acquired).await {
+        controller.run(&mut deltas, cancel).await;
+    }
+}

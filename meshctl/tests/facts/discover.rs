@@ -1,0 +1,146 @@
+//! `discover`.
+
+use std::fs;
+
+use serde_json::{Value, json};
+
+use crate::bench::{directories, directory, expected, files, meshctl, scenarios};
+
+/// One `--cluster` per directory of a scenario's clusters.
+fn clusters(scenario: &std::path::Path) -> Vec<String> {
+    directories(&scenario.join("clusters"))
+        .iter()
+        .map(|path| {
+            let name = path.file_name().unwrap().to_str().unwrap();
+            format!("--cluster={name}={}", path.display())
+        })
+        .collect()
+}
+
+#[test]
+fn the_corpus_comes_out_as_expected() {
+    for scenario in scenarios() {
+        let clusters = clusters(&scenario);
+        if clusters.is_empty() {
+            continue;
+        }
+        let input = scenario.join("input");
+        let mut arguments = vec!["discover".to_owned(), "-o=json".to_owned()];
+        arguments.extend(clusters);
+        if input.is_dir() {
+            arguments.extend(["-f".to_owned(), input.display().to_string()]);
+        }
+        let json = meshctl(&arguments).json();
+        assert_eq!(
+            json["outputs"],
+            expected(&scenario, "discovered"),
+            "{arguments:?}"
+        );
+        assert_eq!(json["statuses"], json!([]));
+    }
+}
+
+#[test]
+fn what_is_discovered_translates_as_if_it_were_stored() {
+    for scenario in scenarios() {
+        if clusters(&scenario).is_empty() {
+            continue;
+        }
+        let found = expected(&scenario, "discovered");
+        let stored: Vec<_> = found
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|output| {
+                json!({
+                    "apiVersion": output["apiVersion"],
+                    "kind": output["kind"],
+                    "metadata": {
+                        "name": output["name"],
+                        "namespace": output["namespace"],
+                        "labels": output["labels"],
+                        "annotations": output["annotations"],
+                    },
+                    "spec": output["spec"],
+                })
+            })
+            .collect();
+        let list = json!({"apiVersion": "v1", "kind": "List", "items": stored});
+        let path = directory("discovered").join("found.json");
+        fs::write(&path, list.to_string()).unwrap();
+        let mut arguments = vec!["translate".to_owned(), "-o=json".to_owned()];
+        arguments.extend(["-f".to_owned(), path.display().to_string()]);
+        let input = scenario.join("input");
+        if input.is_dir() {
+            arguments.extend(["-f".to_owned(), input.display().to_string()]);
+        }
+        let json = meshctl(&arguments).json();
+        assert_eq!(
+            json["outputs"],
+            expected(&scenario, "outputs"),
+            "{arguments:?}"
+        );
+    }
+}
+
+const ISTIOD: &str = "
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: istiod, namespace: istio-system}
+spec:
+  selector: {matchLabels: {app: istiod}}
+  template:
+    metadata: {labels: {app: istiod, istio: pilot}}
+    spec:
+      serviceAccountName: istiod
+      containers: [{name: discovery, image: 'docker.io/istio/pilot:1.26.2'}]
+---
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: istio, namespace: istio-system}
+data: {mesh: 'trustDomain: example.org'}
+";
+
+fn meshes(json: &Value) -> Vec<String> {
+    let outputs = json["outputs"].as_array().unwrap().iter();
+    outputs
+        .filter(|output| output["kind"] == "Mesh")
+        .map(|output| output["name"].as_str().unwrap().to_owned())
+        .collect()
+}
+
+#[test]
+fn each_cluster_is_known_by_its_name() {
+    let path = files("istiod", [("istiod.yaml", ISTIOD)]);
+    let cluster = |name| format!("--cluster={name}={}", path.display());
+    let json = meshctl(&["discover", &cluster("east"), &cluster("west"), "-o", "json"]).json();
+    assert_eq!(
+        meshes(&json),
+        ["istiod-istio-system-east", "istiod-istio-system-west"]
+    );
+    let mesh = &json["outputs"][0];
+    assert_eq!(mesh["cluster"], "");
+    assert_eq!(mesh["spec"]["istio"]["trustDomain"], "example.org");
+    let swapped = meshctl(&["discover", &cluster("west"), &cluster("east"), "-o", "json"]).json();
+    assert_eq!(json, swapped);
+}
+
+#[test]
+fn objects_of_the_management_cluster_have_no_meaning_in_a_managed_one() {
+    let policy = "
+---
+apiVersion: discovery.mesh.gloo.solo.io/v1
+kind: Mesh
+metadata: {name: stored, namespace: gloo-mesh}
+spec: {istio: {installation: {cluster: east, namespace: istio-system}}}
+";
+    let path = files("mixed", [("all.yaml", &*format!("{ISTIOD}{policy}"))]);
+    let cluster = format!("--cluster=east={}", path.display());
+    let ran = meshctl(&["discover", &cluster, "-o", "json", "-v"]);
+    assert_eq!(
+        ran.stderr,
+        "2 objects read, 1 document of other kinds passed over\n"
+    );
+    let json: Value = serde_json::from_str(&ran.stdout).unwrap();
+    assert_eq!(meshes(&json), ["istiod-istio-system-east"]);
+}
