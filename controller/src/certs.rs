@@ -257,7 +257,7 @@ impl Running {
             let before = reports.len();
             reports.retain(|mesh, report| {
                 let wanted = wanted.get(mesh);
-                wanted.is_some_and(|wanted| wanted.virtual_mesh == report.virtual_mesh)
+                wanted.is_some_and(|wanted| wanted.virtual_mesh == report.wanted.virtual_mesh)
             });
             before != reports.len()
         });
@@ -267,7 +267,7 @@ impl Running {
             }
             let last = self.reports.borrow().get(mesh).and_then(|it| it.not_after);
             let report = TrustReport {
-                virtual_mesh: wanted.virtual_mesh.clone(),
+                wanted: wanted.clone(),
                 state: Status::Unknown,
                 reason: Reason::ClusterUnreachable,
                 message: format!(

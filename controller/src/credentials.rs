@@ -6,9 +6,9 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use ferromesh_core::State;
+use ferromesh_core::{Key, Kind, State};
 use ferromesh_crds::meta;
-use ferromesh_crds::name::{ClusterName, Namespace};
+use ferromesh_crds::name::ClusterName;
 use ferromesh_mirror::Handle;
 use ferromesh_registration::credential::{Account, Renewal, Validity, renew};
 use ferromesh_runtime::backoff::{ExponentialBackoff, Jitter, Schedule};
@@ -36,7 +36,8 @@ pub(crate) struct Credentials {
 
 /// The credential of one cluster.
 struct Task {
-    account: Account,
+    cluster: ClusterName,
+    mirror: Handle,
     secrets: Api<Secret>,
     management: Client,
     remote: Client,
@@ -85,15 +86,11 @@ impl Credentials {
     }
 
     fn task(&mut self, name: &str, remote: &Client) -> Option<Task> {
-        let state = self.mirror.state();
-        let namespace = state.options().namespace.parse::<Namespace>().ok()?;
+        let namespace = self.mirror.state().options().namespace.clone();
         Some(Task {
-            account: Account {
-                cluster: name.parse::<ClusterName>().ok()?,
-                remote_namespace: remote_namespace(&state, name)?,
-                management_namespace: namespace,
-            },
-            secrets: Api::namespaced(self.management.clone(), &state.options().namespace),
+            cluster: name.parse().ok()?,
+            mirror: self.mirror.clone(),
+            secrets: Api::namespaced(self.management.clone(), &namespace),
             management: self.management.clone(),
             remote: remote.clone(),
             now: Arc::clone(&self.now),
@@ -102,13 +99,20 @@ impl Credentials {
     }
 }
 
-/// Where the account of a registration is.
-fn remote_namespace(state: &State, cluster: &str) -> Option<Namespace> {
-    let key = ferromesh_core::Key::local(cluster, &state.options().namespace);
+/// Where the account of a registration is. None while that is not known.
+fn account(state: &State, cluster: &ClusterName) -> Option<Account> {
+    let key = Key::local(cluster.as_str(), &state.options().namespace);
     let registered = state.snapshot().clusters.get(&key);
+    if registered.is_none() && !state.is_synced("", Kind::KubernetesCluster) {
+        return None;
+    }
     let namespace = registered.map(|cluster| cluster.namespace.as_str());
     let namespace = namespace.filter(|namespace| !namespace.is_empty());
-    namespace.unwrap_or(meta::DEFAULT_NAMESPACE).parse().ok()
+    Some(Account {
+        cluster: cluster.clone(),
+        remote_namespace: namespace.unwrap_or(meta::DEFAULT_NAMESPACE).parse().ok()?,
+        management_namespace: state.options().namespace.parse().ok()?,
+    })
 }
 
 impl Task {
@@ -129,7 +133,7 @@ impl Task {
 
     /// Renews the credential if that is due; returns when to look again, and none after a failure.
     async fn look(&self) -> Option<Duration> {
-        let cluster = self.account.cluster.as_str();
+        let cluster = self.cluster.as_str();
         let secret = match self.secrets.get_opt(cluster).await {
             Ok(secret) => secret,
             Err(error) => {
@@ -143,20 +147,21 @@ impl Task {
         };
         let now = (self.now)();
         if !validity.is_renewal_due(now) {
-            let left = validity.renewal().duration_since(now);
-            return Some(left.unsigned_abs());
+            return Some(until(validity, now));
         }
+        let account = account(&self.mirror.state(), &self.cluster)?;
         let lifetime = validity.expires.duration_since(validity.issued);
         let renewal = renew(
             &self.management,
             &self.remote,
-            &self.account,
+            &account,
             lifetime.unsigned_abs(),
         );
         match renewal.await {
-            Ok(Renewal::Renewed(Validity { expires, .. })) => {
+            Ok(Renewal::Renewed(validity)) => {
+                let expires = validity.expires;
                 tracing::info!(cluster, %expires, "credential renewed");
-                Some(LOOK)
+                Some(until(validity, now))
             }
             Ok(Renewal::NeverExpires | Renewal::Deregistered) => Some(LOOK),
             Err(error) => {
@@ -167,4 +172,10 @@ impl Task {
             }
         }
     }
+}
+
+/// How long the credential may be left alone.
+fn until(validity: Validity, now: Timestamp) -> Duration {
+    let left = validity.renewal().duration_since(now);
+    left.try_into().unwrap_or_default()
 }

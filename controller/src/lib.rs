@@ -7,6 +7,8 @@
 //!
 //! - `reconcile`: the one task that hears of changes and tells everybody else.
 //! - `outputs`: from what a step has changed to the appliers of the clusters.
+//! - `holds`: mass deletes that wait for a person.
+//! - `message`: messages of conditions.
 //! - `programmed`: which objects do not stand yet as they should, and whose they are.
 //! - `trust`: which certificates are wanted, and what became of them.
 //! - `status`: what is written into the statuses of the management cluster.
@@ -15,6 +17,8 @@
 
 pub mod certs;
 mod credentials;
+mod holds;
+mod message;
 mod outputs;
 mod programmed;
 mod reconcile;

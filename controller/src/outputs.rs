@@ -8,13 +8,15 @@ mod target;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
+use std::time::Duration;
 
 use ferromesh_apply::{Applier, Handle, Metrics, ObjectId, Options, Report};
-use ferromesh_core::{OutputSet, State};
+use ferromesh_core::{Key, OutputKey, OutputKind, OutputSet, State};
 use ferromesh_mirror::{self as mirror, Clusters};
 use ferromesh_runtime::backoff::Jitter;
 use kube::Client;
 use tokio::sync::mpsc;
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
@@ -24,6 +26,18 @@ use self::{
     target::id,
 };
 
+/// After so long an applier that knows all it needs has looked for what is to be deleted.
+///
+/// It says nothing of having found nothing; looking takes it milliseconds.
+const LOOK: Duration = Duration::from_secs(2);
+
+/// What an applier tells, and which one it is of those that have had its place.
+pub(crate) struct Told {
+    pub(crate) target: Target,
+    serial: u64,
+    pub(crate) report: Report,
+}
+
 /// The appliers, and what each of them has been told.
 pub(crate) struct Outputs {
     mirror: mirror::Handle,
@@ -31,19 +45,24 @@ pub(crate) struct Outputs {
     owner: String,
     metrics: Metrics,
     jitter: Jitter,
-    reports: mpsc::Sender<(Target, Report)>,
+    reports: mpsc::Sender<Told>,
     appliers: BTreeMap<Target, Running>,
+    serial: u64,
     tasks: TaskTracker,
     cancel: CancellationToken,
 }
 
 struct Running {
     handle: Handle,
+    serial: u64,
     /// The connection that it works with; another one takes another applier.
     connection: u64,
     cancel: CancellationToken,
-    /// How many clusters had told all they have when it was told that its set is complete.
-    complete_at: Option<usize>,
+    /// The registered clusters that had not told all they have when it was told that its set is complete.
+    complete_but: Option<BTreeSet<Arc<str>>>,
+    is_synced: bool,
+    /// When it will have looked for what is to be deleted.
+    looked: Option<Instant>,
 }
 
 /// How an applier is reached, and by which connection.
@@ -58,7 +77,7 @@ impl Outputs {
         management: Client,
         metrics: Metrics,
         jitter: Jitter,
-        reports: mpsc::Sender<(Target, Report)>,
+        reports: mpsc::Sender<Told>,
         cancel: CancellationToken,
     ) -> Self {
         Self {
@@ -69,6 +88,7 @@ impl Outputs {
             jitter,
             reports,
             appliers: BTreeMap::new(),
+            serial: 0,
             tasks: TaskTracker::new(),
             cancel,
         }
@@ -76,6 +96,9 @@ impl Outputs {
 
     /// Starts appliers that are missing and ends those whose cluster cannot be asked any more. Those that
     /// were started have been told nothing yet.
+    ///
+    /// To be called once the management cluster has told all it has: what is made of a part of the policies
+    /// must not be written.
     pub(crate) fn keep(&mut self, state: &State, clusters: &Clusters) -> BTreeSet<Target> {
         let wanted = self.wanted(state, clusters);
         self.appliers.retain(|target, running| {
@@ -114,16 +137,16 @@ impl Outputs {
                 wanted.insert(Target::Pushed(cluster.into()), reach);
             }
         }
-        if state.is_complete("") {
-            for cluster in left_behind(state, clusters) {
-                wanted.insert(Target::Discovered(cluster), discovered());
-            }
+        for cluster in left_behind(state, clusters) {
+            wanted.insert(Target::Discovered(cluster), discovered());
         }
         wanted
     }
 
     fn start(&mut self, target: &Target, reach: Reach) -> Running {
         let cancel = self.cancel.child_token();
+        self.serial += 1;
+        let serial = self.serial;
         let source = Wanted {
             mirror: self.mirror.clone(),
             target: target.clone(),
@@ -140,16 +163,24 @@ impl Outputs {
         let (reports, origin) = (self.reports.clone(), target.clone());
         self.tasks.spawn(async move {
             while let Some(report) = told.recv().await {
-                if reports.send((origin.clone(), report)).await.is_err() {
+                let told = Told {
+                    target: origin.clone(),
+                    serial,
+                    report,
+                };
+                if reports.send(told).await.is_err() {
                     break;
                 }
             }
         });
         Running {
             handle,
+            serial,
             connection: reach.connection,
             cancel,
-            complete_at: None,
+            complete_but: None,
+            is_synced: false,
+            looked: None,
         }
     }
 
@@ -177,19 +208,73 @@ impl Outputs {
         }
     }
 
-    /// Tells the appliers that know of everything that is wanted that they do: those that did not, and
-    /// all of them when another cluster has told all it has.
-    pub(crate) fn complete(&mut self, state: &State, clusters: &Clusters) {
-        let known = clusters.iter();
-        let known = known
-            .filter(|(cluster, _)| state.is_complete(cluster))
-            .count();
-        for (target, running) in &mut self.appliers {
-            if running.complete_at != Some(known) && is_ready(state, target) {
-                running.complete_at = Some(known);
-                running.handle.complete();
+    /// Tells an applier once more of one object.
+    pub(crate) fn tell_again(&self, target: &Target, id: ObjectId) {
+        if let Some(running) = self.appliers.get(target) {
+            running.handle.want([id]);
+        }
+    }
+
+    /// What is stored of clusters that are registered no more goes because a person took their registration
+    /// away, though that may have been while nobody looked.
+    pub(crate) fn forsake(&self, state: &State, clusters: &Clusters) {
+        for (target, running) in &self.appliers {
+            if let Target::Discovered(cluster) = target
+                && clusters.get(cluster).is_none()
+            {
+                running.handle.explicit(stored(state, cluster));
             }
         }
+    }
+
+    /// Tells the appliers that know of everything that is wanted that they do: those that did not, and
+    /// all of them when it is known of more objects whether they are wanted. Returns whom it was told.
+    pub(crate) fn complete(
+        &mut self,
+        state: &State,
+        clusters: &Clusters,
+        now: Instant,
+    ) -> Vec<Target> {
+        let silent = clusters
+            .iter()
+            .filter(|(cluster, _)| !state.is_complete(cluster));
+        let silent: BTreeSet<Arc<str>> = silent.map(|(cluster, _)| cluster.into()).collect();
+        let mut told = Vec::new();
+        for (target, running) in &mut self.appliers {
+            if running.complete_but.as_ref() != Some(&silent) && is_ready(state, target) {
+                running.complete_but = Some(silent.clone());
+                running.handle.complete();
+                running.note(now);
+                told.push(target.clone());
+            }
+        }
+        told
+    }
+
+    /// Whether what was told comes from the applier that works now.
+    pub(crate) fn is_current(&self, told: &Told) -> bool {
+        let running = self.appliers.get(&told.target);
+        running.is_some_and(|running| running.serial == told.serial)
+    }
+
+    /// An applier knows what stands.
+    pub(crate) fn synced(&mut self, target: &Target, now: Instant) {
+        if let Some(running) = self.appliers.get_mut(target) {
+            running.is_synced = true;
+            running.note(now);
+        }
+    }
+
+    /// Whether an applier has looked for what is to be deleted.
+    pub(crate) fn has_looked(&self, target: &Target, now: Instant) -> bool {
+        let running = self.appliers.get(target);
+        running.is_some_and(|running| running.looked.is_some_and(|looked| looked <= now))
+    }
+
+    /// When the next applier will have looked.
+    pub(crate) fn next_look(&self, now: Instant) -> Option<Instant> {
+        let looked = self.appliers.values().filter_map(|running| running.looked);
+        looked.filter(|looked| *looked > now).min()
     }
 
     /// Lets a mass delete go ahead that is held.
@@ -210,6 +295,38 @@ impl Outputs {
         self.tasks.close();
         self.tasks.wait().await;
     }
+}
+
+impl Running {
+    /// It looks for what is to be deleted as soon as it knows what stands and what is wanted.
+    fn note(&mut self, now: Instant) {
+        if self.is_synced && self.complete_but.is_some() {
+            self.looked.get_or_insert(now + LOOK);
+        }
+    }
+}
+
+/// What is stored of a cluster.
+fn stored(state: &State, cluster: &str) -> Vec<ObjectId> {
+    let snapshot = state.snapshot();
+    let is_there = |discovered_in: &Arc<str>| **discovered_in == *cluster;
+    let meshes = snapshot.meshes.values();
+    let meshes = meshes.filter(|it| is_there(&it.discovered_in));
+    let meshes = meshes.map(|it| (OutputKind::Mesh, &it.key));
+    let workloads = snapshot.workloads.values();
+    let workloads = workloads.filter(|it| is_there(&it.discovered_in));
+    let workloads = workloads.map(|it| (OutputKind::Workload, &it.key));
+    let destinations = snapshot.destinations.values();
+    let destinations = destinations.filter(|it| is_there(&it.discovered_in));
+    let destinations = destinations.map(|it| (OutputKind::Destination, &it.key));
+    let all = meshes.chain(workloads).chain(destinations);
+    let key = |(kind, key): (OutputKind, &Key)| OutputKey {
+        cluster: "".into(),
+        kind,
+        namespace: key.namespace().into(),
+        name: key.name().into(),
+    };
+    all.map(|it| id(&key(it))).collect()
 }
 
 /// Clusters that are registered no more, and of which something is still stored.

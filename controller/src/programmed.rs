@@ -3,34 +3,46 @@
 //! The condition `Programmed` of a policy or virtual mesh is worked out from this. Only what is unfinished
 //! is kept.
 
+mod subject;
+
 use std::collections::{BTreeMap, BTreeSet};
-use std::fmt::Write as _;
 use std::sync::Arc;
 
 use ferromesh_apply::{Error, Outcome};
-use ferromesh_core::{OutputKey, StatusKey};
+use ferromesh_core::{OutputKey, OutputKind, StatusKey};
 use ferromesh_crds::condition::{Finding, Reason, Status, Type};
-use ferromesh_mirror::Clusters;
+use ferromesh_mirror::{Clusters, Condition};
 use ferromesh_runtime::telemetry::Chain;
+
+use self::subject::Subject;
+use crate::message::bounded;
 
 /// The most bytes of a message.
 const MAX_MESSAGE: usize = 600;
 /// The most bytes that is told of one object.
 const MAX_TROUBLE: usize = 240;
-/// Of so many objects it is told what is wrong.
-const MAX_TOLD: usize = 2;
 
 /// What does not stand as it should.
 #[derive(Debug, Default)]
 pub(crate) struct Programmed {
     objects: BTreeMap<OutputKey, Unfinished>,
     subjects: BTreeMap<StatusKey, Subject>,
+    /// Kinds of a cluster that cannot be listed: their objects wait.
+    blind: BTreeMap<Place, Trouble>,
 }
+
+/// A cluster and a kind in it.
+type Place = (Arc<str>, OutputKind);
 
 /// One object.
 #[derive(Debug)]
 struct Unfinished {
     parents: Arc<[StatusKey]>,
+    /// Whether it is to look otherwise than before; if not, nobody has looked yet how it stands.
+    is_changed: bool,
+    /// It was told again before anything was heard of it: what is heard next may be about what it was
+    /// told before.
+    is_told_again: bool,
     trouble: Option<Trouble>,
 }
 
@@ -42,74 +54,167 @@ pub(crate) struct Trouble {
     pub(crate) text: String,
 }
 
-/// What one policy or virtual mesh waits for.
-#[derive(Debug, Default)]
-struct Subject {
-    /// Objects that nothing is wrong with, by cluster.
-    pending: BTreeMap<Arc<str>, usize>,
-    troubled: BTreeSet<OutputKey>,
+/// Why objects are unfinished.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Cause {
+    /// They are to look otherwise, or to be there no longer.
+    Changed,
+    /// Whoever writes them has just begun and knows nothing.
+    Begun,
+}
+
+/// What follows from what has become of an object.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(crate) struct Taken {
+    /// For whom it makes a difference.
+    pub(crate) concerned: Vec<StatusKey>,
+    /// What was heard may be outdated: the object is to be told once more.
+    pub(crate) is_outdated: bool,
+    /// There is trouble, and there was none.
+    pub(crate) is_bad_news: bool,
 }
 
 impl Programmed {
-    /// Objects are to be written, or deleted.
+    /// Objects are to be written, or deleted; returns those for whom that makes a difference. Only
+    /// `parents` that exist count.
     pub(crate) fn expect<'a>(
         &mut self,
         keys: impl IntoIterator<Item = &'a OutputKey>,
         parents: &Arc<[StatusKey]>,
-    ) {
-        if parents.is_empty() {
-            return;
-        }
+        cause: Cause,
+        clusters: &Clusters,
+    ) -> BTreeSet<StatusKey> {
+        let mut concerned = BTreeSet::new();
         for key in keys {
-            self.insert(
-                key,
-                Unfinished {
-                    parents: Arc::clone(parents),
-                    trouble: None,
-                },
-            );
+            let gone = self.remove(key);
+            let mut unfinished = Unfinished {
+                parents: Arc::clone(parents),
+                is_changed: cause == Cause::Changed,
+                is_told_again: false,
+                trouble: None,
+            };
+            if let Some(gone) = gone {
+                let is_silent = gone.trouble.is_none();
+                unfinished.is_changed |= gone.is_changed || !is_silent;
+                unfinished.is_told_again = is_silent && cause == Cause::Changed;
+                let others = gone.parents.iter();
+                let others = others.filter(|parent| !is_silent || !parents.contains(parent));
+                concerned.extend(others.cloned());
+            }
+            if parents.is_empty() {
+                continue;
+            }
+            let place = place(key);
+            if self.blind.contains_key(&place) || is_unreached(clusters, &key.cluster) {
+                // Nothing will be heard of it soon.
+                let subject = |parent: &&StatusKey| self.subjects.get(*parent);
+                let first = parents
+                    .iter()
+                    .filter(|parent| subject(parent).is_none_or(|it| !it.is_changed_in(&place)));
+                concerned.extend(first.cloned());
+            }
+            self.insert(key, unfinished);
         }
+        concerned
     }
 
-    /// Takes in what has become of an object; returns those for whom that makes a difference. `parents`
-    /// tells whose the object is, where that is not known here.
+    /// Takes in what has become of an object. `parents` tells whose it is, where that is not known here.
     pub(crate) fn take(
         &mut self,
         key: &OutputKey,
         outcome: &Outcome,
         parents: impl FnOnce() -> Arc<[StatusKey]>,
-    ) -> Vec<StatusKey> {
+    ) -> Taken {
         let Some(trouble) = Trouble::of(outcome) else {
-            let Some(gone) = self.remove(key) else {
-                return Vec::new();
-            };
-            let mut concerned = gone.parents.to_vec();
-            if gone.trouble.is_none() {
-                // While more is pending it makes none.
-                concerned.retain(|subject| !self.subjects.contains_key(subject));
-            }
-            return concerned;
+            return self.finish(key);
         };
-        let parents = match self.objects.get(key) {
-            Some(Unfinished { parents, .. }) => Arc::clone(parents),
+        let before = self.remove(key);
+        let is_bad_news = before.as_ref().is_none_or(|it| it.trouble.is_none());
+        let parents = match before {
+            Some(Unfinished { parents, .. }) => parents,
             None => parents(),
         };
-        if parents.is_empty() {
-            return Vec::new();
+        let concerned = parents.to_vec();
+        if !concerned.is_empty() {
+            let unfinished = Unfinished {
+                parents,
+                is_changed: true,
+                is_told_again: false,
+                trouble: Some(trouble),
+            };
+            self.insert(key, unfinished);
         }
-        let unfinished = Unfinished {
-            parents: Arc::clone(&parents),
-            trouble: Some(trouble),
+        Taken {
+            concerned,
+            is_outdated: false,
+            is_bad_news,
+        }
+    }
+
+    /// An object stands as it should.
+    fn finish(&mut self, key: &OutputKey) -> Taken {
+        if let Some(unfinished) = self.objects.get_mut(key)
+            && unfinished.is_told_again
+        {
+            unfinished.is_told_again = false;
+            return Taken {
+                is_outdated: true,
+                ..Taken::default()
+            };
+        }
+        let Some(gone) = self.remove(key) else {
+            return Taken::default();
         };
-        self.insert(key, unfinished);
-        parents.to_vec()
+        let mut concerned = gone.parents.to_vec();
+        if gone.trouble.is_none() {
+            // While more is pending it makes none.
+            concerned.retain(|subject| !self.subjects.contains_key(subject));
+        }
+        Taken {
+            concerned,
+            ..Taken::default()
+        }
+    }
+
+    /// Whether a kind can be listed in a cluster; returns those for whom that makes a difference.
+    pub(crate) fn sight(
+        &mut self,
+        cluster: &Arc<str>,
+        kind: OutputKind,
+        failure: Option<&Error>,
+    ) -> Vec<StatusKey> {
+        let place = (Arc::clone(cluster), kind);
+        match failure {
+            Some(error) => drop(self.blind.insert(place.clone(), Trouble::from(error))),
+            None if self.blind.remove(&place).is_some() => {}
+            None => return Vec::new(),
+        }
+        let subjects = self.subjects.iter();
+        let waiting = subjects.filter(|(_, subject)| subject.waits_in(&place));
+        waiting.map(|(key, _)| key.clone()).collect()
     }
 
     /// Forgets the objects of a cluster that nothing is written to any more; returns whose they were.
     pub(crate) fn forget(&mut self, cluster: &str) -> BTreeSet<StatusKey> {
+        self.blind
+            .retain(|(in_cluster, _), _| **in_cluster != *cluster);
         let keys = self.unfinished(cluster);
         let gone = keys.iter().filter_map(|key| self.remove(key));
         gone.flat_map(|gone| gone.parents.to_vec()).collect()
+    }
+
+    /// Another begins to write to a cluster, who has been told nothing yet. Returns the objects that do not
+    /// stand there as they should.
+    pub(crate) fn begin(&mut self, cluster: &str) -> Vec<OutputKey> {
+        self.blind
+            .retain(|(in_cluster, _), _| **in_cluster != *cluster);
+        let keys = self.unfinished(cluster);
+        for key in &keys {
+            if let Some(unfinished) = self.objects.get_mut(key) {
+                unfinished.is_told_again = false;
+            }
+        }
+        keys
     }
 
     /// The objects of a cluster that do not stand yet as they should.
@@ -120,15 +225,11 @@ impl Programmed {
             .collect()
     }
 
-    /// Those whose objects in a cluster are unfinished.
-    pub(crate) fn concerned(&self, cluster: &str) -> impl Iterator<Item = &StatusKey> {
+    /// Those that wait for something in a cluster.
+    pub(crate) fn waiting(&self, cluster: &str) -> impl Iterator<Item = &StatusKey> {
         let subjects = self.subjects.iter();
-        subjects
-            .filter(move |(_, subject)| {
-                subject.pending.contains_key(cluster)
-                    || subject.troubled.iter().any(|key| *key.cluster == *cluster)
-            })
-            .map(|(key, _)| key)
+        let waiting = subjects.filter(move |(_, subject)| subject.waits_for(cluster));
+        waiting.map(|(key, _)| key)
     }
 
     /// The condition `Programmed`.
@@ -138,78 +239,60 @@ impl Programmed {
         generation: Option<i64>,
         clusters: &Clusters,
     ) -> Finding {
-        let told = |status, reason, mut message: String| {
-            message.truncate(message.floor_char_boundary(MAX_MESSAGE));
-            Finding {
-                kind: Type::Programmed,
-                status,
-                reason,
-                message,
-                observed_generation: generation,
-            }
-        };
-        let Some(subject) = self.subjects.get(of) else {
-            return told(Status::True, Reason::Programmed, String::new());
-        };
-        let unreached: Vec<&str> = subject
-            .pending
-            .keys()
-            .filter(|cluster| is_unreached(clusters, cluster))
-            .map(AsRef::as_ref)
-            .collect();
-        let first = subject.troubled.first().and_then(|key| self.trouble(key));
-        match (first, unreached.is_empty()) {
-            (Some(first), _) => told(Status::False, first.reason, self.troubles(subject)),
-            (None, false) => told(
-                Status::False,
-                Reason::ClusterUnreachable,
-                format!(
-                    "not everything is written: no connection to {}",
-                    unreached.join(", ")
-                ),
+        let (status, reason, message) = match self.subjects.get(of) {
+            Some(subject) => self.say(subject, clusters),
+            None => (
+                Status::True,
+                Reason::Programmed,
+                "everything that follows from it is written".to_owned(),
             ),
-            (None, true) => {
-                let pending: Vec<_> = subject
-                    .pending
-                    .iter()
-                    .map(|(cluster, count)| format!("{count} in {cluster}"))
-                    .collect();
-                told(
-                    Status::Unknown,
-                    Reason::Pending,
-                    format!("objects not written yet: {}", pending.join(", ")),
-                )
-            }
+        };
+        Finding {
+            kind: Type::Programmed,
+            status,
+            reason,
+            message: bounded(message, MAX_MESSAGE),
+            observed_generation: generation,
         }
+    }
+
+    fn say(&self, subject: &Subject, clusters: &Clusters) -> (Status, Reason, String) {
+        if let Some((reason, told)) = subject.troubles(|key| self.trouble(key)) {
+            return (Status::False, reason, told);
+        }
+        let unreached = subject.clusters(|cluster| is_unreached(clusters, cluster));
+        if !unreached.names.is_empty() {
+            let names = unreached.names.join(", ");
+            let (status, what) = if unreached.are_changed {
+                (Status::False, "not everything is written")
+            } else {
+                (Status::Unknown, "nobody can tell what stands")
+            };
+            let message = format!("{what}: no connection to {names}");
+            return (status, Reason::ClusterUnreachable, message);
+        }
+        if let Some((trouble, is_changed)) = subject.blind(|place| self.blind.get(place)) {
+            // After a restart, an API server that has no time says nothing of what it holds.
+            let is_open = trouble.reason == Reason::ClusterUnreachable && !is_changed;
+            let status = if is_open {
+                Status::Unknown
+            } else {
+                Status::False
+            };
+            return (status, trouble.reason, trouble.text.clone());
+        }
+        let pending = format!("objects not written yet: {}", subject.pending());
+        (Status::Unknown, Reason::Pending, pending)
     }
 
     fn trouble(&self, key: &OutputKey) -> Option<&Trouble> {
         self.objects.get(key)?.trouble.as_ref()
     }
 
-    fn troubles(&self, subject: &Subject) -> String {
-        let told: Vec<_> = subject
-            .troubled
-            .iter()
-            .filter_map(|key| Some(format!("{key}: {}", self.trouble(key)?.text)))
-            .take(MAX_TOLD)
-            .collect();
-        let mut message = told.join("; ");
-        if let Some(more @ 1..) = subject.troubled.len().checked_sub(told.len()) {
-            write!(message, "; and {more} more").expect("writing to a String does not fail");
-        }
-        message
-    }
-
     fn insert(&mut self, key: &OutputKey, unfinished: Unfinished) {
-        self.remove(key);
         for parent in &*unfinished.parents {
             let subject = self.subjects.entry(parent.clone()).or_default();
-            if unfinished.trouble.is_some() {
-                subject.troubled.insert(key.clone());
-            } else {
-                *subject.pending.entry(Arc::clone(&key.cluster)).or_default() += 1;
-            }
+            subject.insert(key, &unfinished);
         }
         self.objects.insert(key.clone(), unfinished);
     }
@@ -217,19 +300,11 @@ impl Programmed {
     fn remove(&mut self, key: &OutputKey) -> Option<Unfinished> {
         let gone = self.objects.remove(key)?;
         for parent in &*gone.parents {
-            let Some(subject) = self.subjects.get_mut(parent) else {
-                continue;
-            };
-            if gone.trouble.is_some() {
-                subject.troubled.remove(key);
-            } else if let Some(count) = subject.pending.get_mut(&key.cluster) {
-                *count -= 1;
-                if *count == 0 {
-                    subject.pending.remove(&key.cluster);
+            if let Some(subject) = self.subjects.get_mut(parent) {
+                subject.remove(key, &gone);
+                if subject.is_empty() {
+                    self.subjects.remove(parent);
                 }
-            }
-            if subject.pending.is_empty() && subject.troubled.is_empty() {
-                self.subjects.remove(parent);
             }
         }
         Some(gone)
@@ -239,125 +314,60 @@ impl Programmed {
 impl Trouble {
     /// None where the object stands as it should.
     pub(crate) fn of(outcome: &Outcome) -> Option<Self> {
-        let (reason, mut text) = match outcome {
+        let (reason, text) = match outcome {
             Outcome::Applied | Outcome::Unchanged | Outcome::Deleted => return None,
             Outcome::Foreign { .. } => (Reason::ForeignObject, outcome.to_string()),
             Outcome::Contested { .. } => (Reason::ApplyFailed, outcome.to_string()),
-            Outcome::Failed(error) => {
-                let reason = match error {
-                    Error::Unreachable { .. } | Error::Timeout { .. } => Reason::ClusterUnreachable,
-                    _ => Reason::ApplyFailed,
-                };
-                (reason, Chain(error).to_string())
-            }
+            Outcome::Failed(error) => return Some(Self::from(error)),
         };
-        text.truncate(text.floor_char_boundary(MAX_TROUBLE));
-        Some(Self { reason, text })
+        Some(Self::new(reason, text))
+    }
+
+    fn new(reason: Reason, text: String) -> Self {
+        Self {
+            reason,
+            text: bounded(text, MAX_TROUBLE),
+        }
+    }
+
+    /// Its place among others: first what only a person can change.
+    fn rank(&self) -> u8 {
+        match self.reason {
+            Reason::ForeignObject => 0,
+            Reason::ClusterUnreachable => 2,
+            _ => 1,
+        }
     }
 }
 
-fn is_unreached(clusters: &Clusters, cluster: &str) -> bool {
-    clusters
-        .get(cluster)
-        .is_none_or(|view| view.client.is_none() || view.condition.is_failing())
+impl From<&Error> for Trouble {
+    fn from(error: &Error) -> Self {
+        let reason = match error {
+            Error::Unreachable { .. } | Error::Timeout { .. } | Error::Throttled { .. } => {
+                Reason::ClusterUnreachable
+            }
+            _ => Reason::ApplyFailed,
+        };
+        Self::new(reason, Chain(error).to_string())
+    }
+}
+
+fn place(key: &OutputKey) -> Place {
+    (Arc::clone(&key.cluster), key.kind)
+}
+
+/// Whether nothing can be written to a cluster now.
+pub(crate) fn is_unreached(clusters: &Clusters, cluster: &str) -> bool {
+    clusters.get(cluster).is_none_or(|view| {
+        view.client.is_none()
+            || match view.condition {
+                Condition::Pending | Condition::Connected | Condition::Refusing(_) => false,
+                Condition::CredentialInvalid(_)
+                | Condition::CredentialRejected(_)
+                | Condition::Unreachable(_) => true,
+            }
+    })
 }
 
 #[cfg(test)]
-mod tests {
-    use ferromesh_apply::Label;
-    use ferromesh_core::{Key, OutputKind, StatusKind};
-
-    use super::*;
-
-    fn key(name: &str) -> OutputKey {
-        OutputKey {
-            cluster: "east".into(),
-            kind: OutputKind::Istio(ferromesh_istio::Kind::VirtualService),
-            namespace: "shop".into(),
-            name: name.into(),
-        }
-    }
-
-    fn policy(name: &str) -> StatusKey {
-        StatusKey {
-            kind: StatusKind::TrafficPolicy,
-            key: Key::local(name, "shop"),
-        }
-    }
-
-    fn parents(names: &[&str]) -> Arc<[StatusKey]> {
-        names.iter().map(|name| policy(name)).collect()
-    }
-
-    fn finding(programmed: &Programmed, of: &str) -> (Status, Reason) {
-        let finding = programmed.finding(&policy(of), Some(3), &Clusters::default());
-        assert_eq!(finding.observed_generation, Some(3));
-        (finding.status, finding.reason)
-    }
-
-    #[test]
-    fn a_policy_of_which_nothing_is_unfinished_is_programmed() {
-        let programmed = Programmed::default();
-        assert_eq!(
-            finding(&programmed, "timeout"),
-            (Status::True, Reason::Programmed)
-        );
-    }
-
-    #[test]
-    fn the_last_object_written_is_what_makes_the_difference() {
-        let mut programmed = Programmed::default();
-        let both = [key("a"), key("b")];
-        programmed.expect(&both, &parents(&["timeout"]));
-        // There is no such cluster here, so nobody waits for it in silence.
-        assert_eq!(
-            finding(&programmed, "timeout"),
-            (Status::False, Reason::ClusterUnreachable)
-        );
-        let told = programmed.take(&both[0], &Outcome::Applied, Arc::default);
-        assert_eq!(told, []);
-        let told = programmed.take(&both[1], &Outcome::Unchanged, Arc::default);
-        assert_eq!(told, [policy("timeout")]);
-        assert_eq!(
-            finding(&programmed, "timeout"),
-            (Status::True, Reason::Programmed)
-        );
-        assert!(programmed.subjects.is_empty() && programmed.objects.is_empty());
-    }
-
-    #[test]
-    fn an_object_of_somebody_else_is_named_with_the_remedy() {
-        let mut programmed = Programmed::default();
-        let outcome = Outcome::Foreign {
-            owner: Label::new("owner", "gloo-mesh"),
-        };
-        // It was finished before: only who asks knows whose it is.
-        let told = programmed.take(&key("a"), &outcome, || parents(&["timeout", "retries"]));
-        assert_eq!(told, [policy("timeout"), policy("retries")]);
-        let finding = programmed.finding(&policy("retries"), None, &Clusters::default());
-        assert_eq!(
-            (finding.status, finding.reason),
-            (Status::False, Reason::ForeignObject)
-        );
-        assert!(finding.message.contains("VirtualService shop/a on east"));
-        assert!(finding.message.contains("owner=gloo-mesh"));
-    }
-
-    #[test]
-    fn an_object_that_changes_hands_counts_for_its_new_parents_alone() {
-        let mut programmed = Programmed::default();
-        programmed.expect([&key("a")], &parents(&["timeout"]));
-        programmed.expect([&key("a")], &parents(&["retries"]));
-        assert_eq!(finding(&programmed, "timeout").0, Status::True);
-        assert_eq!(finding(&programmed, "retries").0, Status::False);
-    }
-
-    #[test]
-    fn a_deregistered_cluster_is_waited_for_no_longer() {
-        let mut programmed = Programmed::default();
-        programmed.expect([&key("a"), &key("b")], &parents(&["timeout"]));
-        assert_eq!(programmed.concerned("east").count(), 1);
-        assert_eq!(programmed.forget("east"), [policy("timeout")].into());
-        assert_eq!(finding(&programmed, "timeout").0, Status::True);
-    }
-}
+mod tests;

@@ -4,23 +4,21 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use ferromesh_apply::Report;
+use ferromesh_apply::{Report, Sight};
 use ferromesh_core::{Delta, Key, OutputKind, OutputSet, State, StatusKey, StatusKind};
-use ferromesh_crds::meta::RELEASE_MASS_DELETE_ANNOTATION;
 use ferromesh_mirror::{Clusters, Deltas, Handle};
-use ferromesh_runtime::telemetry::Chain;
-use serde_json::json;
 use tokio::sync::{mpsc, watch};
-use tokio::time::Instant;
+use tokio::time::{Instant, sleep_until};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use crate::Controller;
 use crate::certs::{self, CertificateController, Inputs, Sources, TrustReports, WantedSet};
 use crate::credentials::Credentials;
-use crate::outputs::{Outputs, Target};
-use crate::programmed::{Programmed, Trouble};
-use crate::status::{Hold, Sighting, Statuses, Subject, View};
+use crate::holds::{Hold, Holds};
+use crate::outputs::{Outputs, Target, Told};
+use crate::programmed::{Cause, Programmed, Trouble, is_unreached};
+use crate::status::{Sighting, Statuses, Subject, View};
 use crate::trust;
 
 /// Reports that wait before appliers keep them to themselves.
@@ -31,19 +29,25 @@ type Askable = Arc<BTreeMap<String, certs::Cluster>>;
 
 pub(crate) struct Reconciler {
     mirror: Handle,
+    /// As far as changes have been taken in: what is said of objects must not be newer than what is known to
+    /// follow from them.
+    state: State,
+    /// Whether the management cluster has told all it has. Before that nothing is written.
+    has_begun: bool,
     sources: Sources,
     outputs: Outputs,
     programmed: Programmed,
     statuses: Statuses,
-    holds: BTreeMap<Target, Hold>,
-    reports: mpsc::Receiver<(Target, Report)>,
+    holds: Holds,
+    reports: mpsc::Receiver<Told>,
     sightings: mpsc::Receiver<Sighting>,
     clusters: watch::Receiver<u64>,
     wanted: watch::Sender<Option<Arc<WantedSet>>>,
     askable: watch::Sender<Askable>,
     trust: watch::Receiver<TrustReports>,
-    /// Clusters that were registered when they were looked at last.
-    registered: BTreeSet<Arc<str>>,
+    /// Clusters that were registered when they were looked at last, and whether nothing could be written to
+    /// them.
+    registered: BTreeMap<Arc<str>, bool>,
     tasks: TaskTracker,
 }
 
@@ -56,7 +60,9 @@ impl Reconciler {
             sources,
             mut jitter,
         } = controller;
-        let namespace = mirror.state().options().namespace.clone();
+        let state = State::clone(&mirror.state());
+        let namespace = state.options().namespace.clone();
+        let holds = Holds::new(jitter.fork());
         let tasks = TaskTracker::new();
         let (reporter, reports) = mpsc::channel(REPORTS);
         let outputs = Outputs::new(
@@ -93,17 +99,19 @@ impl Reconciler {
         Self {
             clusters: mirror.clusters_revision(),
             mirror,
+            state,
+            has_begun: false,
             sources,
             outputs,
             programmed: Programmed::default(),
             statuses,
-            holds: BTreeMap::new(),
+            holds,
             reports,
             sightings,
             wanted,
             askable,
             trust,
-            registered: BTreeSet::new(),
+            registered: BTreeMap::new(),
             tasks,
         }
     }
@@ -111,16 +119,18 @@ impl Reconciler {
     /// Works until the mirror ends.
     pub(crate) async fn work(&mut self, deltas: &mut Deltas) {
         self.clusters.mark_unchanged();
-        self.follow_clusters();
+        self.begin();
         loop {
-            let due = self.statuses.due();
+            let now = Instant::now();
+            let due = self.statuses.due().filter(|_| self.has_begun);
+            let look = self.outputs.next_look(now);
             tokio::select! {
                 delta = deltas.next() => match delta {
                     Some(delta) => self.take(&delta),
                     None => return,
                 },
                 Ok(()) = self.clusters.changed() => self.follow_clusters(),
-                Some((target, report)) = self.reports.recv() => self.hear(target, report),
+                Some(told) = self.reports.recv() => self.hear(told),
                 Ok(()) = self.trust.changed() => self.touch_virtual_meshes(),
                 Some(sighting) = self.sightings.recv() => self.see(sighting),
                 written = self.statuses.ended() => {
@@ -128,9 +138,16 @@ impl Reconciler {
                         self.statuses.take(written);
                     }
                 }
-                () = tokio::time::sleep_until(due.unwrap_or_else(Instant::now)), if due.is_some() => {
-                    self.write_statuses();
+                taken = self.holds.taken() => {
+                    if let Some(taking) = taken {
+                        for target in self.holds.release(&taking) {
+                            self.outputs.release(&target);
+                        }
+                        self.look_for_release(&taking.cluster);
+                    }
                 }
+                () = sleep_until(due.unwrap_or(now)), if due.is_some() => self.write_statuses(),
+                () = sleep_until(look.unwrap_or(now)), if look.is_some() => self.touch_clusters(),
             }
         }
     }
@@ -138,140 +155,217 @@ impl Reconciler {
     /// Waits until nothing works any more; everything has been cancelled.
     pub(crate) async fn end(self) {
         drop(self.reports);
+        self.statuses.end().await;
+        self.holds.stop().await;
         self.outputs.end().await;
         self.tasks.close();
         self.tasks.wait().await;
     }
 
+    /// Begins to work once the management cluster has told all it has: what follows from a part of the
+    /// policies must not be written.
+    fn begin(&mut self) {
+        if !self.has_begun && self.state.is_complete("") {
+            self.has_begun = true;
+            self.follow_clusters();
+        }
+    }
+
     /// Something differs.
     fn take(&mut self, delta: &Delta) {
-        let state = delta.after();
+        self.state = delta.after().clone();
+        self.statuses.touch_all(delta.statuses());
+        if !self.has_begun {
+            return self.begin();
+        }
         let sets = delta.output_sets();
         for set in &sets {
             self.expect(set, None);
         }
         self.outputs.tell(&sets, None);
-        self.statuses.touch_all(delta.statuses());
         let is_about_certificates = |set: &OutputSet| {
             let mut keys = set.keys.iter();
             keys.any(|key| key.kind == OutputKind::IssuedCertificate)
         };
         let is_about_meshes =
             |key: &StatusKey| matches!(key.kind, StatusKind::Mesh | StatusKind::VirtualMesh);
-        if self.wanted.borrow().is_none()
-            || sets.iter().any(is_about_certificates)
-            || delta.statuses().any(is_about_meshes)
-        {
-            self.want_certificates(state);
+        if sets.iter().any(is_about_certificates) || delta.statuses().any(is_about_meshes) {
+            self.want_certificates();
         }
-        let clusters = self.mirror.clusters();
-        let before = delta.before();
-        for cluster in &self.registered {
-            if before.is_complete(cluster) != state.is_complete(cluster)
-                || before.unsynced(cluster).count() != state.unsynced(cluster).count()
+        let (before, after) = (delta.before(), delta.after());
+        for cluster in self.registered.keys() {
+            let was_complete = before.is_complete(cluster);
+            if was_complete != after.is_complete(cluster)
+                || (!was_complete
+                    && before.unsynced(cluster).count() != after.unsynced(cluster).count())
             {
-                self.statuses.touch(subject(state, cluster));
+                self.statuses.touch(subject(after, cluster));
             }
         }
-        if !before.is_complete("") && state.is_complete("") {
-            // What is left of clusters that are registered no more is known from here on.
-            self.follow_clusters();
-        }
-        self.outputs.complete(state, &clusters);
+        self.complete(&self.mirror.clusters());
     }
 
     /// Clusters were registered, deregistered, or fare otherwise.
     fn follow_clusters(&mut self) {
+        if !self.has_begun {
+            return;
+        }
+        // What has been stepped and not been taken yet comes again, as a change.
         let (state, clusters) = (self.mirror.state(), self.mirror.clusters());
-        let registered: BTreeSet<Arc<str>> = clusters.iter().map(|(name, _)| name.into()).collect();
-        for gone in self.registered.difference(&registered) {
-            let concerned = self.programmed.forget(gone);
-            self.statuses.touch_all(&concerned);
-            self.holds.remove(&Target::Pushed(Arc::clone(gone)));
+        let registered: BTreeMap<Arc<str>, bool> = clusters
+            .iter()
+            .map(|(name, _)| (name.into(), is_unreached(&clusters, name)))
+            .collect();
+        let before = std::mem::replace(&mut self.registered, registered);
+        let mut has_left = false;
+        for gone in before.keys() {
+            if !self.registered.contains_key(gone) {
+                has_left = true;
+                let concerned = self.programmed.forget(gone);
+                self.statuses.touch_all(&concerned);
+            }
         }
-        let started = self.outputs.keep(&state, &clusters);
-        if !started.is_empty() {
-            self.tell_all(&state, &started);
+        let mut begun: Vec<_> = self.outputs.keep(&state, &clusters).into_iter().collect();
+        let holds = &mut self.holds;
+        holds.retain(|target| self.outputs.has(target) && !begun.contains(target));
+        if has_left || !begun.is_empty() {
+            self.outputs.forsake(&state, &clusters);
         }
-        self.holds
-            .retain(|target, _| self.outputs.has(target) && !started.contains(target));
-        for cluster in &registered {
-            self.statuses.touch(subject(&state, cluster));
-            let concerned: Vec<_> = self.programmed.concerned(cluster).cloned().collect();
-            self.statuses.touch_all(&concerned);
+        // Nobody writes to a cluster that cannot be reached, and its objects are waited for all the same.
+        let come = self.registered.keys();
+        let come = come.filter(|name| !before.contains_key(*name));
+        begun.extend(come.map(|name| Target::Pushed(Arc::clone(name))));
+        if !begun.is_empty() {
+            self.tell_all(&state, &begun.into_iter().collect());
         }
-        self.registered = registered;
+        for (cluster, is_unreached) in &self.registered {
+            if before.get(cluster) != Some(is_unreached) {
+                let waiting: Vec<_> = self.programmed.waiting(cluster).cloned().collect();
+                self.statuses.touch_all(&waiting);
+            }
+        }
+        self.touch_clusters();
         self.offer(&clusters);
-        self.want_certificates(&state);
-        self.outputs.complete(&state, &clusters);
+        self.want_certificates();
+        self.complete(&clusters);
     }
 
-    /// Tells appliers that were started everything there is.
-    fn tell_all(&mut self, state: &State, started: &BTreeSet<Target>) {
+    /// Tells those who begin everything there is.
+    fn tell_all(&mut self, state: &State, begun: &BTreeSet<Target>) {
+        let unfinished: Vec<_> = begun
+            .iter()
+            .filter_map(|target| match target {
+                Target::Pushed(cluster) => Some(self.programmed.begin(cluster)),
+                Target::Discovered(_) => None,
+            })
+            .flatten()
+            .collect();
         let mut sets: Vec<_> = state.output_sets().collect();
         for set in &sets {
-            self.expect(set, Some(started));
+            self.expect(set, Some(begun));
         }
-        // Nobody wants them, and the last applier may not have come to delete them.
-        let unfinished = started.iter().filter_map(|target| match target {
-            Target::Pushed(cluster) => Some(self.programmed.unfinished(cluster)),
-            Target::Discovered(_) => None,
-        });
-        sets.extend(unfinished.map(|keys| OutputSet {
-            keys,
+        // Nobody wants them, and whoever wrote there last may not have come to delete them.
+        sets.push(OutputSet {
+            keys: unfinished,
             ..OutputSet::default()
-        }));
-        self.outputs.tell(&sets, Some(started));
+        });
+        self.outputs.tell(&sets, Some(begun));
     }
 
-    /// Outputs are to be written, or deleted; those of `among` alone, if there is such a set.
-    fn expect(&mut self, set: &OutputSet, among: Option<&BTreeSet<Target>>) {
+    /// Outputs are to be written, or deleted; those of `begun` alone, if there is such a set, and then because
+    /// that has just begun.
+    fn expect(&mut self, set: &OutputSet, begun: Option<&BTreeSet<Target>>) {
+        if set.discovered_in.is_some() {
+            return;
+        }
         let registered = &self.registered;
-        let keys = set.keys.iter().filter(|key| match among {
-            Some(among) => among.contains(&Target::of(key, set.discovered_in.as_ref())),
+        let keys = set.keys.iter().filter(|key| match begun {
+            Some(begun) => begun.contains(&Target::of(key, None)),
             // What is to stand in a cluster that is registered no more is nobody's business.
-            None => registered.contains(&key.cluster),
+            None => registered.contains_key(&key.cluster),
         });
-        self.programmed.expect(keys, &set.parents);
+        let cause = match begun {
+            Some(_) => Cause::Begun,
+            None => Cause::Changed,
+        };
+        let parents = present(&self.state, &set.parents);
+        let clusters = self.mirror.clusters();
+        let concerned = self.programmed.expect(keys, &parents, cause, &clusters);
+        self.statuses.touch_all(&concerned);
+    }
+
+    /// Tells appliers that they know of all that is wanted. What they had been told and nobody could tell of
+    /// then, they are told again.
+    fn complete(&mut self, clusters: &Clusters) {
+        let now = Instant::now();
+        let told = self.outputs.complete(&self.mirror.state(), clusters, now);
+        let unfinished = told.iter().filter_map(|target| match target {
+            Target::Pushed(cluster) => Some(OutputSet {
+                keys: self.programmed.unfinished(cluster),
+                ..OutputSet::default()
+            }),
+            Target::Discovered(_) => None,
+        });
+        self.outputs.tell(&unfinished.collect::<Vec<_>>(), None);
     }
 
     /// An applier has something to tell.
-    fn hear(&mut self, target: Target, report: Report) {
+    fn hear(&mut self, told: Told) {
+        if !self.outputs.is_current(&told) {
+            // It has been replaced, or its cluster is gone.
+            return;
+        }
+        let Told { target, report, .. } = told;
+        let cluster = Arc::clone(target.cluster());
         match report {
             Report::Object { id, outcome } => {
                 let Some(key) = target.key(&id) else {
                     return;
                 };
-                if let Some(trouble) = Trouble::of(&outcome) {
-                    let (cluster, error) = (&**target.cluster(), &trouble.text);
-                    tracing::warn!(cluster, %key, error, "an object does not stand as it should");
-                }
                 let mirror = &self.mirror;
                 let parents = || mirror.state().parents(&key);
-                let concerned = self.programmed.take(&key, &outcome, parents);
-                self.statuses.touch_all(&concerned);
+                let taken = self.programmed.take(&key, &outcome, parents);
+                if taken.is_bad_news
+                    && let Some(Trouble { text, .. }) = Trouble::of(&outcome)
+                {
+                    tracing::warn!(cluster = &*cluster, %key, error = text, "an object does not stand as it should");
+                }
+                self.statuses.touch_all(&taken.concerned);
+                if taken.is_outdated {
+                    self.outputs.tell_again(&target, id);
+                }
             }
             Report::Kind { kind, sight } => {
                 tracing::debug!(%target, %kind, ?sight, "kind");
+                let failure = match &sight {
+                    Sight::Failing(error) => Some(error),
+                    Sight::Watched | Sight::NotServed => None,
+                };
+                if let (Target::Pushed(_), Some(kind)) =
+                    (&target, target.kind(&kind.group, &kind.name))
+                {
+                    let concerned = self.programmed.sight(&cluster, kind, failure);
+                    self.statuses.touch_all(&concerned);
+                }
             }
-            Report::Synced => tracing::debug!(%target, "everything listed"),
+            Report::Synced => {
+                tracing::debug!(%target, "everything listed");
+                self.outputs.synced(&target, Instant::now());
+            }
             Report::Held {
                 would_delete,
                 owned,
             } => {
-                tracing::error!(%target, would_delete, owned, "a mass delete is held");
                 let hold = Hold {
                     would_delete,
                     owned,
                 };
-                let cluster = Arc::clone(target.cluster());
-                self.holds.insert(target, hold);
+                self.holds.hold(target, hold);
                 self.look_for_release(&cluster);
             }
             Report::Released => {
-                let cluster = Arc::clone(target.cluster());
-                self.holds.remove(&target);
-                self.statuses.touch(subject(&self.mirror.state(), &cluster));
+                self.holds.end(&target);
+                self.statuses.touch(subject(&self.state, &cluster));
             }
         }
     }
@@ -279,43 +373,18 @@ impl Reconciler {
     /// The status of an object was seen.
     fn see(&mut self, sighting: Sighting) {
         if let Some(Subject::Cluster(key)) = self.statuses.see(sighting) {
-            self.look_for_release(key.name());
+            self.look_for_release(&key.name().into());
         }
     }
 
     /// Lets a mass delete go ahead if a person has said so: the annotation names how many objects that
-    /// person has been told of. It is taken away, for it does not stand for the next time.
-    fn look_for_release(&mut self, cluster: &str) {
-        let subject = subject(&self.mirror.state(), cluster);
-        let released = self.statuses.release(&subject);
-        let released = released.and_then(|count| count.trim().parse::<usize>().ok());
-        let targets = [
-            Target::Pushed(cluster.into()),
-            Target::Discovered(cluster.into()),
-        ];
-        for target in targets {
-            let hold = self.holds.get(&target);
-            if hold.is_some_and(|hold| Some(hold.would_delete) == released) {
-                tracing::warn!(%target, would_delete = released, "a mass delete is released");
-                self.outputs.release(&target);
-                self.take_annotation_away(&subject);
-            }
-        }
+    /// person has been told of.
+    fn look_for_release(&mut self, cluster: &Arc<str>) {
+        let subject = subject(&self.state, cluster);
+        let (writer, address) = (self.statuses.writer(), subject.address());
+        let annotation = self.statuses.release(&subject);
+        self.holds.look(cluster, annotation, writer, &address);
         self.statuses.touch(subject);
-    }
-
-    fn take_annotation_away(&self, subject: &Subject) {
-        let writer = self.statuses.writer().clone();
-        let (address, key) = (subject.address(), subject.key().clone());
-        self.tasks.spawn(async move {
-            let patch = json!({
-                "metadata": { "annotations": { RELEASE_MASS_DELETE_ANNOTATION: null } },
-            });
-            if let Err(error) = writer.merge(&address, &patch).await {
-                let error = Chain(&error);
-                tracing::warn!(%key, %error, "the annotation of a release could not be removed");
-            }
-        });
     }
 
     /// Tells the certificate controller which clusters it can ask.
@@ -343,8 +412,8 @@ impl Reconciler {
     }
 
     /// Tells the certificate controller what is wanted.
-    fn want_certificates(&mut self, state: &State) {
-        let wanted = trust::wanted(state);
+    fn want_certificates(&mut self) {
+        let wanted = trust::wanted(&self.state);
         let differs = self.wanted.send_if_modified(|last| {
             let differs = last.as_deref() != wanted.as_ref();
             if differs {
@@ -358,11 +427,8 @@ impl Reconciler {
     }
 
     fn touch_virtual_meshes(&mut self) {
-        let state = self.mirror.state();
-        let virtual_meshes: Vec<_> = state
-            .snapshot()
-            .virtual_meshes
-            .keys()
+        let virtual_meshes = self.state.snapshot().virtual_meshes.keys();
+        let virtual_meshes: Vec<_> = virtual_meshes
             .map(|key| StatusKey {
                 kind: StatusKind::VirtualMesh,
                 key: key.clone(),
@@ -371,22 +437,25 @@ impl Reconciler {
         self.statuses.touch_all(&virtual_meshes);
     }
 
-    /// Writes statuses that differ, once everything is known that they are made of.
-    fn write_statuses(&mut self) {
-        let (state, clusters) = (self.mirror.state(), self.mirror.clusters());
-        if !state.is_complete("") {
-            self.statuses.wait();
-            return;
+    fn touch_clusters(&mut self) {
+        for cluster in self.registered.keys() {
+            self.statuses.touch(subject(&self.state, cluster));
         }
+    }
+
+    /// Writes statuses that differ.
+    fn write_statuses(&mut self) {
+        let clusters = self.mirror.clusters();
         let wanted = self.wanted.borrow().clone();
         let trust = self.trust.borrow();
         let view = View {
-            state: &state,
+            state: &self.state,
             clusters: &clusters,
             programmed: &self.programmed,
             wanted: wanted.as_deref(),
             trust: &trust,
             holds: &self.holds,
+            outputs: &self.outputs,
         };
         self.statuses.work(&view, (self.sources.now)());
     }
@@ -395,4 +464,22 @@ impl Reconciler {
 /// The object of a registered cluster.
 fn subject(state: &State, cluster: &str) -> Subject {
     Subject::Cluster(Key::local(cluster, &state.options().namespace))
+}
+
+/// Those of an object's parents that there are: nobody reads what becomes of the objects of others.
+fn present(state: &State, parents: &Arc<[StatusKey]>) -> Arc<[StatusKey]> {
+    let snapshot = state.snapshot();
+    let is_there = |parent: &StatusKey| match parent.kind {
+        StatusKind::AccessPolicy => snapshot.access_policies.contains_key(&parent.key),
+        StatusKind::TrafficPolicy => snapshot.traffic_policies.contains_key(&parent.key),
+        StatusKind::VirtualMesh => snapshot.virtual_meshes.contains_key(&parent.key),
+        StatusKind::Destination
+        | StatusKind::Mesh
+        | StatusKind::Settings
+        | StatusKind::Workload => true,
+    };
+    if parents.iter().all(is_there) {
+        return Arc::clone(parents);
+    }
+    parents.iter().filter(|it| is_there(it)).cloned().collect()
 }

@@ -12,27 +12,24 @@ use std::time::Duration;
 use ferromesh_apply::Error;
 use ferromesh_apply::ssa::{Address, OtherManagers, Writer};
 use ferromesh_core::StatusKey;
-use ferromesh_crds::condition::{Finding, Reason, Status, merge};
+use ferromesh_crds::condition::{Finding, Reason, Status, Type, merge};
 use ferromesh_crds::meta;
 use ferromesh_runtime::backoff::{ExponentialBackoff, Jitter, Schedule};
 use ferromesh_runtime::telemetry::Chain;
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
-use kube::Client;
-use kube::api::DynamicObject;
-use serde_json::{Value, json};
+use kube::api::{DynamicObject, Patch, PatchParams};
+use kube::{Api, Client};
+use serde_json::{Map, Value, json};
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use self::{
-    compose::Composed,
-    stored::{Stored, Watched},
-};
+use self::stored::{Stored, Watched};
 pub(crate) use self::{
-    compose::{Hold, View},
+    compose::View,
     stored::{Sighting, Subject, SubjectKind},
 };
 
@@ -50,6 +47,7 @@ const MAX_STATUS: usize = 8 * 1024;
 /// What stands, what may differ, and what is being written.
 pub(crate) struct Statuses {
     writer: Writer,
+    client: Client,
     stored: BTreeMap<Subject, Stored>,
     watched: BTreeMap<SubjectKind, Watched>,
     dirty: BTreeSet<Subject>,
@@ -80,6 +78,7 @@ impl Statuses {
         let sightings = stored::watch(client, namespace, &mut jitter, tasks, cancel);
         let statuses = Self {
             writer: Writer::new(client.clone(), meta::FIELD_MANAGER, REQUEST_TIMEOUT),
+            client: client.clone(),
             stored: BTreeMap::new(),
             watched: BTreeMap::new(),
             dirty: BTreeSet::new(),
@@ -147,11 +146,6 @@ impl Statuses {
         due.into_iter().chain(again).min()
     }
 
-    /// Nothing can be said yet of those that are due.
-    pub(crate) fn wait(&mut self) {
-        self.due = Some(Instant::now() + QUIET);
-    }
-
     /// Looks at some of those that may differ, and begins to write those that do.
     pub(crate) fn work(&mut self, view: &View<'_>, now: Timestamp) {
         let instant = Instant::now();
@@ -184,45 +178,36 @@ impl Statuses {
     }
 
     fn look_at(&mut self, subject: Subject, view: &View<'_>, now: Timestamp) {
-        let Some(stored) = self.stored.get(&subject) else {
-            // It is looked at again once it is seen.
-            return;
+        // What is not seen is looked at again once it is.
+        let stored = self.stored.get(&subject);
+        let status = stored.and_then(|stored| Some((stored, view.status(&subject)?)));
+        let status = status.map(|(stored, composed)| composed.over(&stored.conditions, now));
+        let differs = |status: &Value| {
+            let stored = stored.map(|stored| stored.status);
+            stored != Some(stored::fingerprint(subject.kind(), status))
         };
-        let Some(Composed {
-            mut fields,
-            findings,
-        }) = view.status(&subject)
-        else {
-            return;
-        };
-        let conditions = conditions(&stored.conditions, &findings, now);
-        if !conditions.is_empty() {
-            fields.insert("conditions".to_owned(), json!(conditions));
-        }
-        let status = Value::Object(fields);
-        if stored::fingerprint(subject.kind(), &status) == stored.status {
+        let Some(status) = status.filter(differs) else {
             self.failing.remove(&subject);
             return;
-        }
+        };
         let size = status.to_string().len();
         if size > MAX_STATUS {
             tracing::error!(kind = subject.kind().name(), key = %subject.key(), size, "a status is too large");
         }
-        let address = subject.address();
-        let body = json!({
-            "apiVersion": format!("{}/{}", address.group, address.version),
-            "kind": subject.kind().name(),
-            "metadata": { "name": address.name, "namespace": address.namespace },
-            "status": status,
-        });
         self.busy.insert(subject.clone());
-        let writer = self.writer.clone();
+        let writer = StatusWriter {
+            writer: self.writer.clone(),
+            client: self.client.clone(),
+        };
         self.writes.spawn(async move {
-            let result = writer
-                .apply_status(&address, &body, OtherManagers::Override)
-                .await;
+            let result = writer.write(&subject, status).await;
             Written { subject, result }
         });
+    }
+
+    /// Ends what is being written.
+    pub(crate) async fn end(mut self) {
+        self.writes.shutdown().await;
     }
 
     /// The next write that ends; never returns while nothing is written.
@@ -267,6 +252,68 @@ impl Statuses {
     }
 }
 
+/// Writes one status.
+struct StatusWriter {
+    writer: Writer,
+    client: Client,
+}
+
+impl StatusWriter {
+    async fn write(self, subject: &Subject, status: Value) -> Result<DynamicObject, Error> {
+        let address = subject.address();
+        let body = json!({
+            "apiVersion": format!("{}/{}", address.group, address.version),
+            "kind": subject.kind().name(),
+            "metadata": { "name": address.name, "namespace": address.namespace },
+            "status": status,
+        });
+        let applied = self
+            .writer
+            .apply_status(&address, &body, OtherManagers::Override)
+            .await?;
+        let found = stored::ours(subject.kind(), &applied.data["status"]);
+        let Some(surplus) = surplus(&found, &stored::ours(subject.kind(), &status)) else {
+            return Ok(applied);
+        };
+        Ok(self.take_away(subject, &surplus).await.unwrap_or(applied))
+    }
+
+    /// Server-side apply leaves alone what others have added; here it would be taken for our words.
+    async fn take_away(&self, subject: &Subject, surplus: &Value) -> Option<DynamicObject> {
+        let (kind, key) = (subject.kind(), subject.key());
+        let api: Api<DynamicObject> =
+            Api::namespaced_with(self.client.clone(), key.namespace(), &kind.resource());
+        let params = PatchParams {
+            field_manager: Some(meta::FIELD_MANAGER.to_owned()),
+            ..PatchParams::default()
+        };
+        let patch = Patch::Merge(json!({ "status": surplus }));
+        let patched = api.patch_status(key.name(), &params, &patch);
+        match tokio::time::timeout(REQUEST_TIMEOUT, patched).await {
+            Ok(Ok(object)) => Some(object),
+            Ok(Err(error)) => {
+                let (kind, error) = (kind.name(), Chain(&error));
+                tracing::warn!(kind, %key, %error, "what others wrote into a status stays there");
+                None
+            }
+            Err(_) => None,
+        }
+    }
+}
+
+/// A merge patch that takes away what is found and not wanted; none if there is nothing.
+fn surplus(found: &Value, wanted: &Value) -> Option<Value> {
+    let found = found.as_object()?;
+    let patch: Map<String, Value> = found
+        .iter()
+        .filter_map(|(name, value)| match wanted.get(name) {
+            None => Some((name.clone(), Value::Null)),
+            Some(wanted) => Some((name.clone(), surplus(value, wanted)?)),
+        })
+        .collect();
+    (!patch.is_empty()).then_some(Value::Object(patch))
+}
+
 impl Subject {
     /// Where the object is.
     pub(crate) fn address(&self) -> Address {
@@ -284,19 +331,21 @@ impl Subject {
 
 /// Conditions as they are to be written.
 ///
-/// What is not known yet takes nothing back that was true: after a restart everything is looked at anew,
-/// and nobody should see that.
+/// What is not known takes nothing back of what was said of the same generation: after a restart
+/// everything is looked at anew, and nobody should see that.
 fn conditions(stored: &[Condition], findings: &[Finding], now: Timestamp) -> Vec<Condition> {
     let mut conditions = merge(stored, findings, now);
     for (condition, finding) in conditions.iter_mut().zip(findings) {
-        let is_not_known_yet = finding.status == Status::Unknown
-            && matches!(finding.reason, Reason::Pending | Reason::Syncing);
+        // That a cluster is not reached says much of a certificate, and nothing of what is written there.
+        let is_open = finding.status == Status::Unknown
+            && (matches!(finding.reason, Reason::Pending | Reason::Syncing)
+                || finding.kind == Type::Programmed);
         let before = stored.iter().find(|before| {
             before.type_ == condition.type_
-                && before.status == Status::True.as_str()
+                && before.status != Status::Unknown.as_str()
                 && before.observed_generation == condition.observed_generation
         });
-        if let (true, Some(before)) = (is_not_known_yet, before) {
+        if let (true, Some(before)) = (is_open, before) {
             condition.clone_from(before);
         }
     }
@@ -305,8 +354,6 @@ fn conditions(stored: &[Condition], findings: &[Finding], now: Timestamp) -> Vec
 
 #[cfg(test)]
 mod tests {
-    use ferromesh_crds::condition::Type;
-
     use super::*;
 
     fn programmed(status: Status, reason: Reason, generation: i64) -> Finding {
@@ -337,6 +384,31 @@ mod tests {
         let written = programmed(Status::True, Reason::Programmed, 1);
         let pending = programmed(Status::Unknown, Reason::Pending, 2);
         assert_eq!(after(&written, &pending).status, "Unknown");
+    }
+
+    #[test]
+    fn what_was_wrong_stays_so_until_something_is_known() {
+        let foreign = programmed(Status::False, Reason::ForeignObject, 1);
+        let pending = programmed(Status::Unknown, Reason::Pending, 1);
+        assert_eq!(after(&foreign, &pending).reason, "ForeignObject");
+        let unreached = programmed(Status::Unknown, Reason::ClusterUnreachable, 1);
+        assert_eq!(after(&foreign, &unreached).reason, "ForeignObject");
+        let other = programmed(Status::Unknown, Reason::Pending, 2);
+        assert_eq!(after(&foreign, &other).reason, "Pending");
+    }
+
+    #[test]
+    fn what_others_added_is_taken_away_and_nothing_else() {
+        let wanted = json!({ "state": "ACCEPTED", "meshes": { "a": {} }, "errors": ["x"] });
+        assert_eq!(surplus(&wanted, &wanted), None);
+        let found = json!({
+            "state": "ACCEPTED", "meshes": { "a": { "state": "FAILED" }, "b": {} }, "errors": ["x"],
+            "workloads": [],
+        });
+        assert_eq!(
+            surplus(&found, &wanted),
+            Some(json!({ "meshes": { "a": { "state": null }, "b": null }, "workloads": null }))
+        );
     }
 
     #[test]

@@ -10,9 +10,12 @@ use ferromesh_crds::cert_options::CommonCertOptions;
 use ferromesh_crds::condition::{Finding, Reason, Status, Type};
 
 use crate::certs::{RootSource, TrustReport, TrustReports, Wanted, WantedSet};
+use crate::message::bounded;
 
 /// The most bytes of a message.
 const MAX_MESSAGE: usize = 600;
+/// Of them, what is kept to say how many meshes more there are.
+const MORE: usize = 40;
 
 /// All certificates that are wanted; none until every input has been listed, for what is not wanted any
 /// more is dropped.
@@ -71,12 +74,14 @@ pub(crate) fn finding(
 ) -> Option<Finding> {
     let mut count = 0_usize;
     let mut worst: Vec<(Status, Reason, &str)> = Vec::new();
-    for (mesh, _) in wanted
+    for (mesh, wanted) in wanted
         .iter()
         .filter(|(_, wanted)| wanted.virtual_mesh == *virtual_mesh)
     {
         count += 1;
-        match reports.get(mesh) {
+        // What was seen before something else was wanted says nothing of that.
+        let report = reports.get(mesh).filter(|it| it.wanted == *wanted);
+        match report {
             Some(TrustReport {
                 state: Status::True,
                 ..
@@ -99,16 +104,15 @@ pub(crate) fn finding(
     };
     if worst.len() > 1 {
         let more = worst.len() - 1;
-        message.truncate(message.floor_char_boundary(MAX_MESSAGE - 40));
+        message = bounded(message, MAX_MESSAGE - MORE);
         write!(message, "; and {more} of {count} meshes more")
             .expect("writing to a String does not fail");
     }
-    message.truncate(message.floor_char_boundary(MAX_MESSAGE));
     Some(Finding {
         kind: Type::TrustReady,
         status,
         reason,
-        message,
+        message: bounded(message, MAX_MESSAGE),
         observed_generation: generation,
     })
 }

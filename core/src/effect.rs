@@ -115,8 +115,9 @@ pub(crate) fn rule(delta: &Delta, subject: &StatusKey, extent: Extent) -> Ruling
     ruling
 }
 
-/// What is to be said about a change that takes one object away. Nothing speaks against that.
-pub(crate) fn removal(delta: &Delta, subject: &StatusKey) -> Vec<Remark> {
+/// Rules on a change that takes one object away. Nothing speaks against that.
+pub(crate) fn removal(delta: &Delta, subject: &StatusKey) -> Ruling {
+    let effect = delta.effect();
     let mut remarks = match subject.kind {
         StatusKind::VirtualMesh => virtual_mesh::farewell(delta, &subject.key),
         StatusKind::AccessPolicy
@@ -126,9 +127,13 @@ pub(crate) fn removal(delta: &Delta, subject: &StatusKey) -> Vec<Remark> {
         | StatusKind::TrafficPolicy
         | StatusKind::Workload => Vec::new(),
     };
-    remarks.extend(consequences(delta, subject, delta.effect()));
+    remarks.extend(consequences(delta, subject, effect));
     remarks.sort_by_key(|remark| remark.weight);
-    remarks
+    Ruling {
+        errors: Vec::new(),
+        remarks,
+        effect,
+    }
 }
 
 /// What the change means for everything but the object itself.

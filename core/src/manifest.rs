@@ -207,7 +207,7 @@ items:
         let long = "x".repeat(MAX_DOCUMENT + 1);
         let text = format!("kind: Service\n---\n# two\nkind: [\n---\nlong: {long}\n");
         let told: Vec<_> = documents(&text)
-            .filter_map(|document| document.err())
+            .filter_map(Result::err)
             .map(|rejection| rejection.message)
             .collect();
         assert!(told[0].contains("line 4, column 7"), "{told:?}");

@@ -6,10 +6,11 @@
 //! does, nor does what is wrong with another object, nor what is not known; a change of metadata
 //! or status alone is never refused, and neither is a deletion.
 //!
-//! In reading order: `errors` (what is wrong with an object by itself), `pruned` (fields that an
+//! In reading order: `candidate` (what somebody wants), `errors` (what is wrong with an object by itself), `pruned` (fields that an
 //! API server drops), [`canonical()`] (what is rewritten before it is judged), `schema` (what these
 //! two look at), `lines` (remarks as warnings that fit).
 
+mod candidate;
 mod canonical;
 mod errors;
 mod lines;
@@ -19,42 +20,16 @@ mod schema;
 use std::collections::BTreeSet;
 use std::{fmt, mem};
 
-use serde_json::Value;
-
+pub use self::candidate::{Candidate, Intent, judged};
 pub use self::canonical::{Replacement, canonical};
 use crate::change::Change;
-use crate::delta::{Delta, Effect, StatusKey, StatusKind};
+use crate::delta::{Delta, Effect, StatusKey};
 use crate::diagnose::{Code, Finding};
 use crate::effect::{self, Extent};
 pub use crate::effect::{Remark, Weight};
-use crate::key::Key;
-use crate::kinds::{Kind, Object};
+use crate::kinds::Object;
 use crate::model::Rejection;
 use crate::state::{State, Step};
-
-/// A change of one object that somebody wants to make.
-#[derive(Clone, Debug)]
-pub struct Candidate {
-    kind: Kind,
-    subject: StatusKey,
-    intent: Intent,
-}
-
-/// What is to become of an object, in its wire form.
-#[derive(Clone, Debug)]
-pub enum Intent {
-    /// It is created in this form.
-    Create(Value),
-    /// It takes another form.
-    Update {
-        /// As it is.
-        old: Value,
-        /// As it is to be.
-        new: Value,
-    },
-    /// It is taken away; this is what it was.
-    Delete(Value),
-}
 
 /// The answer to a change.
 #[derive(Clone, Debug, PartialEq)]
@@ -99,106 +74,6 @@ enum Phase {
     Trial(Box<Step>, Extent),
 }
 
-// === impl Candidate ===
-
-/// The kind of this name, if its objects are judged.
-pub fn judged(group: &str, kind: &str) -> Option<Kind> {
-    let mut all = [
-        Kind::TrafficPolicy,
-        Kind::AccessPolicy,
-        Kind::VirtualMesh,
-        Kind::Settings,
-    ]
-    .into_iter();
-    all.find(|known| known.name() == kind && known.group() == group)
-}
-
-impl Candidate {
-    /// A change of an object of `kind`; none if its objects are not judged.
-    pub fn new(kind: Kind, intent: Intent) -> Option<Self> {
-        judged(&kind.group(), kind.name())?;
-        let status_kind = StatusKind::ALL
-            .into_iter()
-            .find(|known| known.name() == kind.name())?;
-        let meta = |field| intent.object().get("metadata")?.get(field)?.as_str();
-        let key = Key::local(
-            meta("name").unwrap_or_default(),
-            meta("namespace").unwrap_or_default(),
-        );
-        Some(Self {
-            kind,
-            subject: StatusKey {
-                kind: status_kind,
-                key,
-            },
-            intent,
-        })
-    }
-
-    /// The object.
-    pub fn subject(&self) -> &StatusKey {
-        &self.subject
-    }
-
-    /// What is to become of it.
-    pub fn intent(&self) -> &Intent {
-        &self.intent
-    }
-
-    /// The answer, where nothing has to be worked out for it: nothing but metadata or status
-    /// changes, or the object is on its way out and has only its finalizers left to lose.
-    pub fn settled(&self) -> Option<Outcome> {
-        let Intent::Update { old, new } = &self.intent else {
-            return None;
-        };
-        let is_going = new
-            .pointer("/metadata/deletionTimestamp")
-            .is_some_and(|it| !it.is_null());
-        (is_going || says_the_same(old, new)).then(|| Outcome {
-            remarks: self.dropped(),
-            is_complete: true,
-            ..Outcome::nothing()
-        })
-    }
-
-    /// What is to be said about fields that an API server drops, or has dropped already.
-    fn dropped(&self) -> Vec<Remark> {
-        match &self.intent {
-            Intent::Create(new) => pruned::remarks(self.kind, new, None),
-            Intent::Update { old, new } => pruned::remarks(self.kind, new, Some(old)),
-            Intent::Delete(_) => Vec::new(),
-        }
-    }
-}
-
-impl Intent {
-    /// The object, in the form that it is to have or has had.
-    fn object(&self) -> &Value {
-        match self {
-            Self::Create(object) | Self::Update { new: object, .. } | Self::Delete(object) => {
-                object
-            }
-        }
-    }
-}
-
-/// Whether two forms of an object differ in nothing but metadata and status.
-fn says_the_same(old: &Value, new: &Value) -> bool {
-    let (Some(old), Some(new)) = (old.as_object(), new.as_object()) else {
-        return false;
-    };
-    let names = old.keys().chain(new.keys());
-    names
-        .filter(|name| is_said_by_people(name))
-        .all(|name| old.get(name) == new.get(name))
-}
-
-/// Whether a field of an object says what somebody wants, and not which object it is or how it
-/// fares.
-fn is_said_by_people(field: &str) -> bool {
-    !matches!(field, "metadata" | "status" | "apiVersion" | "kind")
-}
-
 // === impl Review ===
 
 impl Review {
@@ -207,7 +82,7 @@ impl Review {
         if let Some(outcome) = candidate.settled() {
             return Self::settled(candidate, outcome);
         }
-        let read = |object: &Value| candidate.kind.read(object, "");
+        let read = |object| candidate.kind.read(object, "");
         let (old, new) = match &candidate.intent {
             Intent::Create(new) => (None, Some(read(new))),
             Intent::Update { old, new } => (Some(read(old)), Some(read(new))),
@@ -332,18 +207,21 @@ fn change(
 
 /// The answer to a deletion.
 fn removal(delta: Option<&Delta>, extent: Extent, subject: &StatusKey) -> Outcome {
-    let mut outcome = Outcome {
-        is_complete: extent == Extent::Complete,
-        ..Outcome::nothing()
-    };
-    match delta {
-        Some(delta) if outcome.is_complete => {
-            outcome.remarks = effect::removal(delta, subject);
-            outcome.effect = delta.effect();
+    match delta.filter(|_| extent == Extent::Complete) {
+        Some(delta) => {
+            let ruling = effect::removal(delta, subject);
+            Outcome {
+                denials: Vec::new(),
+                remarks: ruling.remarks,
+                is_complete: true,
+                effect: ruling.effect,
+            }
         }
-        Some(_) | None => outcome.remarks.push(unfinished("what this changes")),
+        None => Outcome {
+            remarks: vec![unfinished("what this changes")],
+            ..Outcome::nothing()
+        },
     }
-    outcome
 }
 
 /// The answer where the object has not the shape of its kind. One that was stored like that

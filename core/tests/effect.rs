@@ -2,6 +2,7 @@
 
 #![allow(
     clippy::panic,
+    clippy::unwrap_used,
     clippy::wildcard_enum_match_arm,
     reason = "what a test cannot read, or does not expect, fails it"
 )]

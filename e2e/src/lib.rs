@@ -8,6 +8,9 @@
     reason = "a test that does not find what it needs fails"
 )]
 
+pub mod server;
+pub mod yaml;
+
 use std::fmt;
 use std::time::Duration;
 

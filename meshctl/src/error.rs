@@ -119,9 +119,11 @@ impl Error {
     /// The exit code that belongs to it.
     pub(crate) fn exit(&self) -> Exit {
         match self {
-            Self::Usage { .. } | Self::Path { .. } | Self::Kubeconfig(_) => Exit::Usage,
-            Self::Connect { .. }
-            | Self::Request { .. }
+            // There is no client without a kubeconfig that makes sense; nobody was asked yet.
+            Self::Usage { .. } | Self::Path { .. } | Self::Kubeconfig(_) | Self::Connect { .. } => {
+                Exit::Usage
+            }
+            Self::Request { .. }
             | Self::NotServed { .. }
             | Self::Registration(ferromesh_registration::Error::NoDefinitions) => Exit::Cluster,
             Self::Missing { .. } => Exit::Findings,

@@ -7,40 +7,24 @@
 mod cluster;
 mod condition;
 mod listing;
+mod spawner;
 
 use std::{
     collections::{BTreeMap, BTreeSet},
     mem,
     sync::Arc,
-    time::Duration,
 };
 
-use ferromesh_core::{Change, Key, Kind};
+use ferromesh_core::{Change, Kind};
 use ferromesh_crds::meta::KUBECONFIG_KEY;
-use ferromesh_runtime::{
-    backoff::{ExponentialBackoff, Jitter, Schedule},
-    fingerprint::Fingerprint,
-    shutdown::Shutdown,
-    telemetry::Chain,
-};
+use ferromesh_runtime::{fingerprint::Fingerprint, shutdown::Shutdown, telemetry::Chain};
 use kube::Client;
-use tokio::{
-    select,
-    sync::{mpsc, watch},
-    task::JoinHandle,
-};
-use tokio_util::sync::CancellationToken;
+use tokio::{select, sync::mpsc};
 
-use self::cluster::Cluster;
 pub(crate) use self::condition::Health;
 pub use self::condition::{ClusterView, Clusters, Condition, Failing, Unreadable};
-use crate::{
-    Options,
-    handle::Shared,
-    ingest::Kubeconfig,
-    pumps::{self, Feed, Line, Watch},
-    tracker::Tracker,
-};
+use self::{cluster::Cluster, spawner::Spawner};
+use crate::{Options, handle::Shared, ingest::Kubeconfig, pumps::Watch};
 
 /// Events that wait for the registry before watches slow down.
 const EVENTS: usize = 256;
@@ -100,17 +84,6 @@ pub(crate) struct Registry {
     /// Clusters of which something else is so than what was published; the management cluster is empty.
     stale: BTreeSet<Arc<str>>,
     has_swept: bool,
-}
-
-/// Starts watches.
-struct Spawner {
-    namespace: Arc<str>,
-    shared: Arc<Shared>,
-    changes: mpsc::Sender<Vec<Change>>,
-    events: mpsc::Sender<Event>,
-    shutdown: Shutdown,
-    jitter: Jitter,
-    watch_timeout: Duration,
 }
 
 // === impl Registry ===
@@ -404,38 +377,6 @@ fn log(name: &str, view: &ClusterView, before: Option<&ClusterView>) {
         tracing::warn!(cluster = name, condition, error, "a cluster is failing");
     } else {
         tracing::info!(cluster = name, condition, "a cluster has another condition");
-    }
-}
-
-// === impl Spawner ===
-
-impl Spawner {
-    /// Ends with everything else.
-    fn token(&self) -> CancellationToken {
-        self.shutdown.token().child_token()
-    }
-
-    fn spawn(
-        &mut self,
-        origin: &Origin,
-        watch: Watch,
-        client: watch::Receiver<Option<Client>>,
-        cancel: CancellationToken,
-    ) -> JoinHandle<Vec<Key>> {
-        let counters = self.shared.metrics.counters(watch.kind);
-        let namespace = Arc::clone(&self.namespace);
-        let feed = Feed {
-            tracker: Tracker::new(origin.clone(), watch.clone(), namespace, counters),
-            changes: self.changes.clone(),
-            events: self.events.clone(),
-        };
-        let line = Line {
-            client,
-            watch_timeout: self.watch_timeout,
-            backoff: ExponentialBackoff::new(Schedule::default(), self.jitter.fork()),
-            cancel,
-        };
-        pumps::spawn(feed, watch, line, &self.shutdown)
     }
 }
 

@@ -5,11 +5,11 @@
 //! certificate that everybody's registration believes.
 //!
 //! A CA is replaced in this order: the next one is added to what API servers are to believe
-//! ([`Task::StageCa`]); it is written into the registration, and an API server is seen to ask by
-//! that very registration; a little later, when others have heard of it too, it signs ([`Task::SwitchCa`]); and after an
-//! overlap, in which slower replicas show the certificate before, the old one is believed no
-//! longer ([`Task::DropOldCa`]). The annotation [`ROTATE_CA_ANNOTATION`] on the Secret begins
-//! this at once.
+//! (`Task::StageCa`); it is written into the registration, and an API server is seen to ask by
+//! that very registration; a little later, when others have heard of it too, it signs
+//! (`Task::SwitchCa`); and after an overlap, in which slower replicas show the certificate before,
+//! the old one is believed no longer (`Task::DropOldCa`). The annotation [`ROTATE_CA_ANNOTATION`]
+//! on the Secret begins this at once.
 
 mod material;
 

@@ -9,26 +9,25 @@
 //! what happens when there is none.
 //!
 //! In reading order:
-//! - [`router`]: the routes, and what they may cost.
+//! - `router`: the two routes, and what they may cost.
 //! - `review`: from a request to the answer, in a given time; `respond`: the answer as an API
 //!   server reads it.
 //! - [`certificate`]: the certificate that is served, and the CA that signs it.
 //! - [`register`]: what API servers are told to ask, and how to switch it off.
-//! - [`mod@readiness`]: when reviews can be answered.
-//! - [`metrics`]: what is counted; [`args`]: the flags; [`webhook`]: all of it put together.
+//! - `readiness`: when reviews can be answered.
+//! - `metrics`: what is counted; `args`: the flags; `webhook`: all of it put together.
 
-pub mod args;
+mod args;
 pub mod certificate;
-pub mod metrics;
-pub mod readiness;
+mod metrics;
+mod readiness;
 pub mod register;
 mod respond;
 mod review;
-pub mod router;
-pub mod webhook;
+mod router;
+mod webhook;
 
 pub use args::WebhookArgs;
 pub use metrics::Metrics;
-pub use review::SELF_TEST_ANNOTATION;
 pub use router::{Limits, router};
 pub use webhook::{Running, Webhook};

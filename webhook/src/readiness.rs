@@ -20,7 +20,7 @@ const PATIENCE: Duration = Duration::from_secs(30);
 
 /// Blocks `readiness` by what `blockers` says, until that is nothing, or the same for 30 s; then
 /// latches it and returns. `first` is lifted once it has been asked.
-pub async fn latch(
+pub(crate) async fn latch(
     readiness: &Readiness,
     first: Blocker,
     blockers: impl Fn() -> Vec<String>,

@@ -13,7 +13,7 @@ const FUEL: usize = 64;
 
 /// Annotation on an object that the webhook refuses whatever it says: who asks an API server to
 /// store one, for trial, learns whether the webhook is called.
-pub const SELF_TEST_ANNOTATION: &str = "admission.mesh.gloo.solo.io/self-test";
+pub(crate) const SELF_TEST_ANNOTATION: &str = "admission.mesh.gloo.solo.io/self-test";
 
 /// An answer.
 #[derive(Clone, Debug, PartialEq)]

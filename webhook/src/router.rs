@@ -26,9 +26,9 @@ use crate::respond::{self, respond};
 use crate::review::{self, Verdict};
 
 /// The path of the validating half. A segment that follows names the form of the registration.
-pub const VALIDATE: &str = "/validate";
+pub(crate) const VALIDATE: &str = "/validate";
 /// The path of the mutating half.
-pub const MUTATE: &str = "/mutate";
+pub(crate) const MUTATE: &str = "/mutate";
 
 /// What reviews may cost.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -355,7 +355,7 @@ pub(super) fn publish(
         let wanted = wanted.borrow().clone();
         let is_wanted = wanted.is_some_and(|wanted| {
             let wanted = wanted.get(&mesh);
-            wanted.is_some_and(|wanted| wanted.virtual_mesh == report.virtual_mesh)
+            wanted.is_some_and(|wanted| wanted.virtual_mesh == report.wanted.virtual_mesh)
         });
         let is_new = is_wanted && reports.get(&mesh) != Some(&report);
         if is_new {

@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 
 use ferromesh_ca::bundle::RootId;
-use ferromesh_crds::ObjectRef;
 use ferromesh_crds::condition::{Reason, Status};
 use ferromesh_hands::perform::{Progress, Repair, Restart};
 use ferromesh_hands::state::{LiveCa, Obstacle, Standing};
@@ -17,10 +16,10 @@ const MAX_MESSAGE: usize = 1024;
 
 /// Whether a mesh has the certificate that it is to have: its part of the condition `TrustReady` of its
 /// virtual mesh.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct TrustReport {
-    /// The virtual mesh.
-    pub virtual_mesh: ObjectRef,
+    /// What was wanted when the cluster was looked at: of anything else it says nothing.
+    pub wanted: Wanted,
     /// Whether the certificate is in place and verified.
     pub state: Status,
     /// Why.
@@ -56,24 +55,26 @@ pub fn report(
     last: Option<Timestamp>,
 ) -> TrustReport {
     let cluster = &wanted.cluster;
-    let mut report = match seen {
+    let (state, reason, mut message) = match seen {
         Seen::Unreachable(why) => {
             let kept = match last {
                 Some(not_after) => format!("; the certificate in place is valid until {not_after}"),
                 None => String::new(),
             };
-            told(
+            (
                 Status::Unknown,
                 Reason::ClusterUnreachable,
                 format!("cluster {cluster} cannot be asked: {why}{kept}"),
             )
         }
-        Seen::Refused(why) => told(
+        Seen::Refused(why) => (
             Status::False,
             Reason::IssuanceFailed,
-            format!("cluster {cluster} refuses: {why}"),
+            format!(
+                "cluster {cluster} refuses (if a right is missing, register the cluster again to renew its rights): {why}"
+            ),
         ),
-        Seen::Nothing => told(
+        Seen::Nothing => (
             Status::False,
             Reason::Issuing,
             format!(
@@ -86,32 +87,28 @@ pub fn report(
             None => not_in_place(cluster, root, &progress.standing),
         },
     };
-    report.virtual_mesh = wanted.virtual_mesh.clone();
-    let end = report.message.floor_char_boundary(MAX_MESSAGE);
-    report.message.truncate(end);
-    report.not_after = match seen {
-        Seen::Progress(progress) => progress.live.as_ref().map(|live| live.not_after),
-        _ => last,
-    };
-    report
-}
-
-fn told(state: Status, reason: Reason, message: String) -> TrustReport {
+    message.truncate(message.floor_char_boundary(MAX_MESSAGE));
     TrustReport {
-        virtual_mesh: ObjectRef::default(),
+        wanted: wanted.clone(),
         state,
         reason,
         message,
-        not_after: None,
+        not_after: match seen {
+            Seen::Progress(progress) => progress.live.as_ref().map(|live| live.not_after),
+            _ => last,
+        },
     }
 }
+
+/// What is said of a mesh, and why.
+type Said = (Status, Reason, String);
 
 fn in_place(
     wanted: &Wanted,
     root: &Result<RootId, RootFault>,
     progress: &Progress,
     live: &LiveCa,
-) -> TrustReport {
+) -> Said {
     let cluster = &wanted.cluster;
     if let Ok(root) = root
         && *root != live.root
@@ -120,7 +117,7 @@ fn in_place(
             Standing::Blocked(obstacle) => format!(": {obstacle}"),
             _ => String::new(),
         };
-        return told(
+        return (
             Status::False,
             Reason::IssuanceFailed,
             format!(
@@ -152,16 +149,12 @@ fn in_place(
         let by = by.as_deref().unwrap_or("somebody");
         add(format!("cacerts was edited by {by} and has been put right"));
     }
-    told(Status::True, Reason::Verified, message)
+    (Status::True, Reason::Verified, message)
 }
 
-fn not_in_place(
-    cluster: &str,
-    root: &Result<RootId, RootFault>,
-    standing: &Standing,
-) -> TrustReport {
+fn not_in_place(cluster: &str, root: &Result<RootId, RootFault>, standing: &Standing) -> Said {
     match (standing, root) {
-        (Standing::Blocked(obstacle @ Obstacle::ForeignCa(_)), _) => told(
+        (Standing::Blocked(obstacle @ Obstacle::ForeignCa(_)), _) => (
             Status::False,
             Reason::ForeignSigner,
             format!("cluster {cluster}: {obstacle}"),
@@ -172,19 +165,19 @@ fn not_in_place(
             } else {
                 Reason::IssuanceFailed
             };
-            told(Status::False, reason, fault.text())
+            (Status::False, reason, fault.text())
         }
-        (Standing::Blocked(obstacle), _) => told(
+        (Standing::Blocked(obstacle), _) => (
             Status::False,
             Reason::IssuanceFailed,
             format!("cluster {cluster}: {obstacle}"),
         ),
-        (Standing::Ignored, _) => told(
+        (Standing::Ignored, _) => (
             Status::False,
             Reason::Issuing,
             format!("the IssuedCertificate in cluster {cluster} is being deleted or replaced"),
         ),
-        (_, _) => told(
+        (_, _) => (
             Status::False,
             Reason::Issuing,
             format!("the certificate of cluster {cluster} is being issued"),

@@ -43,6 +43,11 @@ impl Target {
         }
     }
 
+    /// All that are about a registered cluster.
+    pub(crate) fn all(cluster: &Arc<str>) -> [Self; 2] {
+        [Self::Pushed, Self::Discovered].map(|of| of(Arc::clone(cluster)))
+    }
+
     /// The registered cluster that it is about.
     pub(crate) fn cluster(&self) -> &Arc<str> {
         match self {
@@ -80,16 +85,21 @@ impl Target {
         }
     }
 
+    /// The kind of an output that this is, if it is one.
+    pub(crate) fn kind(&self, group: &str, name: &str) -> Option<OutputKind> {
+        let mut kinds = self.kinds().iter().copied();
+        kinds.find(|kind| kind.group() == group && kind.name() == name)
+    }
+
     /// The output that an object of the applier is.
     pub(crate) fn key(&self, id: &ObjectId) -> Option<OutputKey> {
-        let mut kinds = self.kinds().iter();
-        let kind = kinds.find(|kind| *kind.group() == *id.group && *kind.name() == *id.kind)?;
+        let kind = self.kind(&id.group, &id.kind)?;
         Some(OutputKey {
             cluster: match self {
                 Self::Discovered(_) => "".into(),
                 Self::Pushed(cluster) => Arc::clone(cluster),
             },
-            kind: *kind,
+            kind,
             namespace: Arc::clone(&id.namespace),
             name: Arc::clone(&id.name),
         })

@@ -1,22 +1,28 @@
 //! What a status is to say: what the engine says of an object, and what became of it in the clusters.
 
-use std::collections::BTreeMap;
-
 use ferromesh_core::{Kind, State, StatusKey, StatusKind};
 use ferromesh_crds::ObjectRef;
 use ferromesh_crds::condition::{Finding, Reason, Status, Type};
 use ferromesh_crds::meta::RELEASE_MASS_DELETE_ANNOTATION;
 use ferromesh_mirror::{ClusterView, Clusters, Condition};
-use serde_json::{Map, Value};
+use jiff::Timestamp;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1 as k8s;
+use serde_json::{Map, Value, json};
+use tokio::time::Instant;
 
 use super::stored::Subject;
 use crate::certs::{TrustReports, WantedSet};
-use crate::outputs::Target;
+use crate::holds::{Hold, Holds};
+use crate::message::bounded;
+use crate::outputs::{Outputs, Target};
 use crate::programmed::Programmed;
 use crate::trust;
 
 /// So many kinds are named that have not been listed.
 const MAX_KINDS: usize = 5;
+
+/// The most bytes that is told of objects that cannot be read.
+const MAX_UNREADABLE: usize = 1024;
 
 /// A status without the times of its conditions.
 pub(crate) struct Composed {
@@ -24,13 +30,19 @@ pub(crate) struct Composed {
     pub(super) findings: Vec<Finding>,
 }
 
-/// A mass delete that is held.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Hold {
-    /// How many objects would be deleted.
-    pub(crate) would_delete: usize,
-    /// Of how many.
-    pub(crate) owned: usize,
+impl Composed {
+    /// The status over what was said before, with the times of its conditions.
+    pub(super) fn over(self, stored: &[k8s::Condition], now: Timestamp) -> Value {
+        let Self {
+            mut fields,
+            findings,
+        } = self;
+        let conditions = super::conditions(stored, &findings, now);
+        if !conditions.is_empty() {
+            fields.insert("conditions".to_owned(), json!(conditions));
+        }
+        Value::Object(fields)
+    }
 }
 
 /// Everything that statuses are made of.
@@ -40,7 +52,8 @@ pub(crate) struct View<'a> {
     pub(crate) programmed: &'a Programmed,
     pub(crate) wanted: Option<&'a WantedSet>,
     pub(crate) trust: &'a TrustReports,
-    pub(crate) holds: &'a BTreeMap<Target, Hold>,
+    pub(crate) holds: &'a Holds,
+    pub(crate) outputs: &'a Outputs,
 }
 
 impl View<'_> {
@@ -100,36 +113,38 @@ impl View<'_> {
         };
         let (status, reason, message) = self.ready(cluster, view);
         let ready = finding(Type::Ready, status, reason, message);
-        let holds: Vec<_> = [
-            Target::Pushed(cluster.into()),
-            Target::Discovered(cluster.into()),
-        ]
-        .into_iter()
-        .filter_map(|target| Some((self.holds.get(&target)?, target)))
-        .collect();
-        let told: Vec<_> = holds
-            .iter()
-            .map(|(Hold { would_delete, owned }, target)| {
-                format!(
-                    "{would_delete} of {owned} objects would be deleted of {target}: if that is \
-                     meant, kubectl annotate kubernetescluster -n {namespace} {cluster} \
-                     {RELEASE_MASS_DELETE_ANNOTATION}={would_delete}"
-                )
-            })
-            .collect();
-        let held = if told.is_empty() {
-            let nothing = "no deletion is held".to_owned();
-            finding(
-                Type::MassDeleteHeld,
-                Status::False,
-                Reason::Released,
-                nothing,
-            )
-        } else {
-            let reason = Reason::TooManyDeletions;
-            finding(Type::MassDeleteHeld, Status::True, reason, told.join("; "))
-        };
+        let (status, reason, message) = self.held(namespace, cluster);
+        let held = finding(Type::MassDeleteHeld, status, reason, message);
         vec![ready, held]
+    }
+
+    fn held(&self, namespace: &str, cluster: &str) -> (Status, Reason, String) {
+        let targets = Target::all(&cluster.into());
+        let told = targets.iter().filter_map(|target| {
+            let Hold {
+                would_delete,
+                owned,
+            } = self.holds.get(target)?;
+            Some(format!(
+                "{would_delete} of {owned} objects would be deleted of {target}: if that is \
+                 meant, kubectl annotate kubernetescluster -n {namespace} {cluster} \
+                 {RELEASE_MASS_DELETE_ANNOTATION}={would_delete}"
+            ))
+        });
+        let told: Vec<_> = told.collect();
+        let now = Instant::now();
+        if !told.is_empty() {
+            (Status::True, Reason::TooManyDeletions, told.join("; "))
+        } else if targets
+            .iter()
+            .all(|target| self.outputs.has_looked(target, now))
+        {
+            let nothing = "no deletion is held".to_owned();
+            (Status::False, Reason::Released, nothing)
+        } else {
+            let unknown = "nobody has looked yet for what is to be deleted".to_owned();
+            (Status::Unknown, Reason::Syncing, unknown)
+        }
     }
 
     fn ready(&self, cluster: &str, view: &ClusterView) -> (Status, Reason, String) {
@@ -194,7 +209,5 @@ fn unreadable(view: &ClusterView) -> String {
             first.unwrap_or_default()
         )
     });
-    let mut message = told.collect::<Vec<_>>().join("; ");
-    message.truncate(message.floor_char_boundary(1024));
-    message
+    bounded(told.collect::<Vec<_>>().join("; "), MAX_UNREADABLE)
 }

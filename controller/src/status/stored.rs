@@ -2,6 +2,7 @@
 
 use ferromesh_core::{Key, StatusKey, StatusKind};
 use ferromesh_crds as crds;
+use ferromesh_crds::condition::Type;
 use ferromesh_crds::meta;
 use ferromesh_runtime::backoff::{ExponentialBackoff, Jitter, Schedule};
 use ferromesh_runtime::fingerprint::Fingerprint;
@@ -145,14 +146,40 @@ impl Stored {
     }
 }
 
-/// Of the fields that we write: in the status of a registered cluster others have fields of their own.
+/// Of the fields that we write.
 pub(super) fn fingerprint(kind: SubjectKind, status: &Value) -> Fingerprint {
-    let ours = match kind {
-        SubjectKind::Cluster => status.get("conditions").unwrap_or(&Value::Null),
-        SubjectKind::Object(_) => status,
-    };
     // Maps are sorted, so equal values have equal texts.
-    Fingerprint::of([ours.to_string().as_bytes()])
+    Fingerprint::of([ours(kind, status).to_string().as_bytes()])
+}
+
+/// The part of a status that is ours: others have conditions of their own, and in the status of a
+/// registered cluster fields.
+pub(super) fn ours(kind: SubjectKind, status: &Value) -> Value {
+    let mut ours = match (kind, status) {
+        (SubjectKind::Object(_), Value::Object(fields)) => fields.clone(),
+        _ => Map::new(),
+    };
+    let conditions = status.get("conditions").and_then(Value::as_array);
+    if let Some(conditions) = conditions {
+        let own = conditions.iter().filter(|it| is_own(&it["type"]));
+        let mut own: Vec<_> = own.cloned().collect();
+        own.sort_by_cached_key(|it| it["type"].to_string());
+        ours.insert("conditions".to_owned(), Value::Array(own));
+    }
+    Value::Object(ours)
+}
+
+fn is_own(condition: &Value) -> bool {
+    [
+        Type::Accepted,
+        Type::ResolvedRefs,
+        Type::Programmed,
+        Type::TrustReady,
+        Type::Ready,
+        Type::MassDeleteHeld,
+    ]
+    .iter()
+    .any(|kind| *condition == kind.as_str())
 }
 
 // === impl Watched ===
@@ -251,5 +278,19 @@ mod tests {
         );
         let policy = SubjectKind::Object(StatusKind::TrafficPolicy);
         assert_ne!(fingerprint(policy, &ours), fingerprint(policy, &both));
+    }
+
+    #[test]
+    fn conditions_of_others_and_their_order_are_no_difference() {
+        let condition = |kind: &str| serde_json::json!({ "type": kind });
+        let ours =
+            serde_json::json!({ "conditions": [condition("Programmed"), condition("Accepted")] });
+        let both = serde_json::json!({
+            "conditions": [condition("Accepted"), condition("Synced"), condition("Programmed")],
+        });
+        let policy = SubjectKind::Object(StatusKind::TrafficPolicy);
+        assert_eq!(fingerprint(policy, &ours), fingerprint(policy, &both));
+        let less = serde_json::json!({ "conditions": [condition("Accepted")] });
+        assert_ne!(fingerprint(policy, &ours), fingerprint(policy, &less));
     }
 }

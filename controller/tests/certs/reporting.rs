@@ -54,7 +54,7 @@ fn a_mesh_is_ready_when_cacerts_is_stored_and_verified_under_the_root() {
         (Status::True, Reason::Verified)
     );
     assert_eq!(report.not_after, Some(start()));
-    assert_eq!(report.virtual_mesh, wanted("cluster-1").virtual_mesh);
+    assert_eq!(report.wanted, wanted("cluster-1"));
 }
 
 #[test]
@@ -135,6 +135,19 @@ fn a_cluster_that_cannot_be_asked_leaves_the_question_open() {
     );
     assert_eq!(report.not_after, Some(start()));
     assert!(report.message.contains("connection refused"));
+}
+
+#[test]
+fn a_cluster_that_refuses_is_to_be_registered_again() {
+    let seen = Seen::Refused("reading Secret istio-system/cacerts: forbidden".to_owned());
+    let report = report(&wanted("cluster-1"), &Ok(id("a")), &seen, None);
+    assert_eq!(
+        (report.state, report.reason),
+        (Status::False, Reason::IssuanceFailed)
+    );
+    for said in ["cluster-1", "register the cluster again", "cacerts"] {
+        assert!(report.message.contains(said), "{}", report.message);
+    }
 }
 
 #[test]

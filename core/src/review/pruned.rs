@@ -11,8 +11,9 @@ use ferromesh_crds::meta::LAST_APPLIED_ANNOTATION;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::JSONSchemaProps;
 use serde_json::Value;
 
+use super::candidate::is_said_by_people;
 use super::schema::{self, Member};
-use super::{Remark, Weight, is_said_by_people};
+use super::{Remark, Weight};
 use crate::kinds::Kind;
 
 /// Fields that are called by name before the others are counted.

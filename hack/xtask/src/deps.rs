@@ -48,7 +48,10 @@ const ROOMS: &[(&str, &[&str])] = &[
             "runtime",
         ],
     ),
-    ("e2e", &["testkit", "crds", "istio"]),
+    (
+        "e2e",
+        &["testkit", "registration", "ca", "crds", "istio", "runtime"],
+    ),
     ("hack/xtask", &["crds", "core"]),
 ];
 
@@ -76,7 +79,7 @@ const NEVER: &[(&str, &[&str])] = &[
     ("apply", &["ferromesh-core", "ferromesh-istio"]),
     ("hands", &["ferromesh-core", "ferromesh-mirror"]),
     ("registration", &["ferromesh-core", "ferromesh-mirror"]),
-    ("mirror", &["ferromesh-apply", "axum-server", "tonic"]),
+    ("mirror", &["ferromesh-apply", "tonic"]),
     (
         "meshctl",
         &[

@@ -1,8 +1,10 @@
 //! An API server in memory behind a socket, and what stands in it.
 
 use std::fs;
+use std::sync::LazyLock;
 
 use ferromesh_testkit::fakeapi::{FakeApi, Fault, Kind};
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use serde_json::{Value, json};
 use tokio::runtime::{Builder, Runtime};
 
@@ -19,10 +21,12 @@ pub(crate) struct Server {
 /// What an API server of a supported version says of itself.
 pub(crate) const VERSION: &str = r#"{"major":"1","minor":"33","gitVersion":"v1.33.1","gitCommit":"","gitTreeState":"","buildDate":"","goVersion":"","compiler":"","platform":""}"#;
 
+/// Of all our kinds. Making them takes longer than any test.
+static DEFINITIONS: LazyLock<Vec<CustomResourceDefinition>> = LazyLock::new(ferromesh_crds::all);
+
 /// One of our kinds.
 pub(crate) fn ours(name: &str) -> Kind {
-    let definitions = ferromesh_crds::all();
-    let definition = definitions.iter().find(|it| it.spec.names.kind == name);
+    let definition = DEFINITIONS.iter().find(|it| it.spec.names.kind == name);
     let spec = &definition.unwrap().spec;
     Kind::new(&spec.group, name, &spec.names.plural)
         .with_versions(&[spec.versions[0].name.as_str()])
@@ -53,7 +57,7 @@ impl Server {
     /// A cluster that serves our kinds, and of Kubernetes' own what `meshctl` asks for.
     pub(crate) fn new(name: &str) -> Self {
         let server = Self::bare(name);
-        for definition in ferromesh_crds::all() {
+        for definition in &*DEFINITIONS {
             server.api.serve(&ours(&definition.spec.names.kind));
         }
         server
@@ -109,7 +113,8 @@ impl Server {
         let all = [arguments, &["--kubeconfig", &self.kubeconfig]].concat();
         let mut ran = meshctl(&all);
         let lines = ran.stderr.split_inclusive('\n');
-        let lines = lines.filter(|line| !line.contains("travel unencrypted"));
+        let lines =
+            lines.filter(|line| !line.starts_with("warning: credentials and objects travel"));
         ran.stderr = lines.collect();
         ran
     }
@@ -125,7 +130,7 @@ impl Server {
     /// Stores the definitions, as an API server has them that serves them.
     pub(crate) fn define(&self) {
         let kind = definition();
-        for definition in ferromesh_crds::all() {
+        for definition in &*DEFINITIONS {
             let mut object = serde_json::to_value(definition).unwrap();
             object["status"] = json!({
                 "conditions": [{"type": "Established", "status": "True"}],

@@ -19,6 +19,9 @@ fn a_wrong_call_ends_with_2_and_says_what_to_write() {
         ),
         (&["discover", "--cluster", "east=/nowhere"], "/nowhere"),
         (&["transalte"], "translate"),
+        (&["get", "mesh", "--kubeconfig", "/nowhere"], "/nowhere"),
+        (&["get", "moosh"], "virtualmesh"),
+        (&["check", "--only", "X9"], "K1"),
         (&["completion", "cobol"], "bash"),
         (
             &["translate", "-f", ".", "--request-timeout", "soon"],
@@ -41,6 +44,7 @@ fn completions_are_written_for_each_shell() {
         ("bash", "complete -F"),
         ("zsh", "#compdef meshctl"),
         ("fish", "complete -c meshctl"),
+        ("powershell", "Register-ArgumentCompleter"),
     ] {
         let ran = meshctl(&["completion", shell]);
         assert_eq!((ran.code, ran.stderr.as_str()), (0, ""));

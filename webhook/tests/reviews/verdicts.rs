@@ -54,7 +54,11 @@ async fn a_reference_to_nothing_is_refused_or_warned_about_as_settings_say() {
     World::new()
         .create(&candidate)
         .await
-        .rejects("spec", "Destination gone.a.cluster-1 not found");
+        .rejects("spec", "Destination gone.a.cluster-1 not found")
+        .rejects(
+            "spec",
+            "set spec.admission.unresolvedReferences of the Settings to Warn",
+        );
     let settings = object(
         "Settings",
         "settings",

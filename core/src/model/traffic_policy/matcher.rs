@@ -163,13 +163,12 @@ fn query(
     query
 }
 
-/// Whether HTTP knows headers of such names (RFC 9110: a token); HTTP/2's own start with a colon.
+/// Whether Istio matches headers of this name: those that HTTP knows (RFC 9110: a token), and some
+/// of HTTP/2's own.
 fn is_header_name(name: &str) -> bool {
-    let token = name.strip_prefix(':').unwrap_or(name);
-    !token.is_empty()
-        && token
-            .bytes()
-            .all(|letter| letter.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&letter))
+    let is_token =
+        |letter: u8| letter.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&letter);
+    matches!(name, ":authority" | ":method" | ":scheme") || name.bytes().all(is_token)
 }
 
 /// Envoy refuses a route whose expression it cannot compile, and the whole configuration with it.

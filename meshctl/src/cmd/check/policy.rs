@@ -8,6 +8,7 @@ use crate::cmd::get::value;
 use crate::error::Error;
 use crate::kind::Shown;
 use crate::management::{Management, Scope};
+use crate::render::counted;
 
 /// P1.
 pub(super) async fn accepted(management: &Management) -> Result<Seen, Error> {
@@ -24,7 +25,7 @@ pub(super) async fn accepted(management: &Management) -> Result<Seen, Error> {
         return Ok(Seen::Nothing("there are none"));
     }
     let findings = policies.iter().filter_map(acceptance).collect();
-    Ok(Seen::of(findings, format!("{} objects", policies.len())))
+    Ok(Seen::of(findings, counted(policies.len(), "object")))
 }
 
 /// What is wrong with a policy.
@@ -76,10 +77,7 @@ pub(super) async fn trust(management: &Management) -> Result<Seen, Error> {
         return Ok(Seen::Nothing("no VirtualMesh asks for shared trust"));
     }
     let findings = asking.iter().filter_map(distrust).collect();
-    Ok(Seen::of(
-        findings,
-        format!("{} virtual meshes", asking.len()),
-    ))
+    Ok(Seen::of(findings, counted(asking.len(), "object")))
 }
 
 /// What is wrong with the trust of a virtual mesh.
@@ -105,7 +103,7 @@ pub(super) async fn gateways(management: &Management) -> Result<Seen, Error> {
         return Ok(Seen::Nothing("no mesh is federated with another"));
     }
     let findings = federated.iter().flat_map(unreachable).collect();
-    Ok(Seen::of(findings, format!("{} meshes", federated.len())))
+    Ok(Seen::of(findings, counted(federated.len(), "object")))
 }
 
 /// Whether a mesh takes traffic of others.

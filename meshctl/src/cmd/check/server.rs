@@ -17,6 +17,7 @@ use kube::core::Status;
 use super::{Finding, Seen};
 use crate::error::Error;
 use crate::management::Management;
+use crate::render::counted;
 
 /// The oldest minor release of Kubernetes 1 that is supported.
 const OLDEST: u32 = 30;
@@ -64,7 +65,7 @@ pub(super) async fn definitions(management: &Management) -> Result<Seen, Error> 
             Some(Finding::new(name, problem, remedy))
         })
         .collect();
-    Ok(Seen::of(findings, format!("{} kinds", wanted.len())))
+    Ok(Seen::of(findings, counted(wanted.len(), "kind")))
 }
 
 /// What is wrong with a definition.
@@ -189,7 +190,7 @@ fn registered(found: &[ValidatingWebhookConfiguration]) -> Seen {
             )
         })
         .collect();
-    Seen::of(findings, format!("{} webhooks", ours.len()))
+    Seen::of(findings, counted(ours.len(), "webhook"))
 }
 
 /// R1.
@@ -203,7 +204,7 @@ pub(super) async fn clusters(management: &Management) -> Result<Seen, Error> {
         .iter()
         .flat_map(|cluster| registration(cluster, now))
         .collect();
-    Ok(Seen::of(findings, format!("{} clusters", clusters.len())))
+    Ok(Seen::of(findings, counted(clusters.len(), "cluster")))
 }
 
 /// What is wrong with a registered cluster.

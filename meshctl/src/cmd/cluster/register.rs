@@ -91,7 +91,7 @@ fn label(text: &str) -> Result<(String, String), String> {
 }
 
 fn lifetime(text: &str) -> Result<Duration, String> {
-    let lifetime = duration::parse(text).map_err(|error| error.to_string())?;
+    let lifetime = duration::parse(text)?;
     if lifetime < MIN_LIFETIME {
         let least = MIN_LIFETIME.as_secs();
         return Err(format!("API servers grant no token for less than {least}s"));

@@ -1,0 +1,248 @@
+//! What disturbs a cluster or the server.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::process::Command;
+
+use ferromesh_e2e::{eventually, yaml};
+use kube::api::{DeleteParams, ListParams};
+
+use crate::world::{NAMESPACE, World, found, is, is_current, meshctl, register, version};
+
+const TIMEOUT: &str = "{ requestTimeout: 2s }";
+
+/// The kinds that are written to clusters, with their groups.
+const PUSHED: [(&str, &str); 7] = [
+    ("networking.istio.io/v1", "VirtualService"),
+    ("networking.istio.io/v1", "DestinationRule"),
+    ("networking.istio.io/v1", "ServiceEntry"),
+    ("networking.istio.io/v1", "Gateway"),
+    ("security.istio.io/v1", "AuthorizationPolicy"),
+    ("certificates.mesh.gloo.solo.io/v1", "IssuedCertificate"),
+    ("v1", "Secret"),
+];
+
+/// The kinds whose objects or statuses are written in the management cluster.
+const MANAGED: [(&str, &str); 7] = [
+    ("discovery.mesh.gloo.solo.io/v1", "Mesh"),
+    ("discovery.mesh.gloo.solo.io/v1", "Workload"),
+    ("discovery.mesh.gloo.solo.io/v1", "Destination"),
+    ("networking.mesh.gloo.solo.io/v1", "TrafficPolicy"),
+    ("networking.mesh.gloo.solo.io/v1", "VirtualMesh"),
+    ("multicluster.solo.io/v1alpha1", "KubernetesCluster"),
+    ("v1", "Secret"),
+];
+
+/// The version of every object that the server writes.
+async fn versions(world: &World) -> BTreeMap<String, String> {
+    let mut versions = BTreeMap::new();
+    let clusters = world.clusters.iter().map(|client| (client, PUSHED));
+    let all = clusters.chain([(&world.management, MANAGED)]);
+    for (place, (client, kinds)) in all.enumerate() {
+        for (api_version, kind) in kinds {
+            let api = yaml::api(client, api_version, kind, "");
+            for object in api.list(&ListParams::default()).await.unwrap() {
+                let (name, version) = version(&object);
+                versions.insert(format!("{place} {kind} {name}"), version);
+            }
+        }
+    }
+    versions
+}
+
+/// Waits until nothing is written any more: the versions of two looks, a policy apart, are the same.
+async fn quiet(world: &World) -> BTreeMap<String, String> {
+    eventually("everything is written", async || {
+        let before = versions(world).await;
+        let shop = world.shop().await;
+        // Whoever has written this has nothing else to write.
+        yaml::apply(&world.management, &shop.policy("after", TIMEOUT))
+            .await
+            .ok()?;
+        let is_told = |object: &_| is("Programmed", "True")(object) && is_current(object);
+        world
+            .until(&world.own("TrafficPolicy"), &shop.name("after"), is_told)
+            .await;
+        let after = versions(world).await;
+        before
+            .iter()
+            .all(|(name, version)| after.get(name) == Some(version))
+            .then_some(after)
+    })
+    .await
+}
+
+pub(crate) async fn a_server_that_is_killed_changes_nothing_when_it_comes_back(world: &World) {
+    let before = quiet(world).await;
+    world.kill().await;
+    world.revive().await;
+    let after = quiet(world).await;
+    for (name, version) in before {
+        assert_eq!(after.get(&name), Some(&version), "{name} was written");
+    }
+}
+
+pub(crate) async fn a_policy_that_is_deleted_while_nobody_looks_takes_its_objects_along(
+    world: &World,
+) {
+    let shop = world.shop().await;
+    yaml::apply(&world.management, &shop.policy("timeout", TIMEOUT))
+        .await
+        .unwrap();
+    let services = [0, 1].map(|cluster| world.istio(cluster, "VirtualService", &shop.namespace));
+    for services in &services {
+        world.until(services, "reviews", |_| true).await;
+    }
+    world.kill().await;
+    // A deletion is let through when nobody answers.
+    let name = shop.name("timeout");
+    world
+        .traffic_policies()
+        .delete(&name, &DeleteParams::default())
+        .await
+        .unwrap();
+    world.revive().await;
+    for services in &services {
+        world.until_gone(services, "reviews").await;
+    }
+}
+
+pub(crate) async fn a_cluster_that_hangs_delays_nobody_and_keeps_what_it_has(world: &World) {
+    let shop = world.shop().await;
+    let there = versions(world)
+        .await
+        .keys()
+        .filter(|name| name.starts_with('1'))
+        .count();
+    signal("cluster-2", "STOP");
+    yaml::apply(&world.management, &shop.policy("timeout", TIMEOUT))
+        .await
+        .unwrap();
+    let services = [0, 1].map(|cluster| world.istio(cluster, "VirtualService", &shop.namespace));
+    world.until(&services[0], "reviews", |_| true).await;
+    let clusters = world.own("KubernetesCluster");
+    world
+        .until(&clusters, "cluster-2", is("Ready", "False"))
+        .await;
+    assert!(is("Ready", "True")(
+        &clusters.get("cluster-1").await.unwrap()
+    ));
+    let policies = world.own("TrafficPolicy");
+    let policy = world
+        .until(&policies, &shop.name("timeout"), is("Programmed", "False"))
+        .await;
+    assert_eq!(
+        found(&policy, "Programmed").unwrap()["reason"],
+        "ClusterUnreachable"
+    );
+    // A server that starts now knows the cluster by what is stored of it.
+    world.kill().await;
+    world.revive().await;
+    let destinations = world.own("Destination");
+    assert!(
+        destinations
+            .get_opt(&shop.destination("cluster-2"))
+            .await
+            .unwrap()
+            .is_some()
+    );
+    signal("cluster-2", "CONT");
+    world.until(&services[1], "reviews", |_| true).await;
+    world
+        .until(&clusters, "cluster-2", is("Ready", "True"))
+        .await;
+    world
+        .until(&policies, &shop.name("timeout"), is("Programmed", "True"))
+        .await;
+    let after = versions(world)
+        .await
+        .keys()
+        .filter(|name| name.starts_with('1'))
+        .count();
+    assert!(after > there, "what stood there has gone");
+}
+
+pub(crate) async fn a_revoked_credential_degrades_its_cluster_alone(world: &World) {
+    let accounts = yaml::api(&world.clusters[1], "v1", "ServiceAccount", NAMESPACE);
+    accounts
+        .delete("cluster-2", &DeleteParams::default())
+        .await
+        .unwrap();
+    let clusters = world.own("KubernetesCluster");
+    let revoked = world
+        .until(&clusters, "cluster-2", is("Ready", "False"))
+        .await;
+    assert_eq!(
+        found(&revoked, "Ready").unwrap()["reason"],
+        "CredentialRejected"
+    );
+    assert!(is("Ready", "True")(
+        &clusters.get("cluster-1").await.unwrap()
+    ));
+    register(1);
+    world
+        .until(&clusters, "cluster-2", is("Ready", "True"))
+        .await;
+}
+
+pub(crate) async fn a_deregistered_cluster_keeps_what_was_written_and_its_discovery_goes(
+    world: &World,
+) {
+    let shop = world.shop().await;
+    let entries = world.istio(1, "ServiceEntry", "istio-system");
+    let host = format!("reviews.{}.svc.cluster-1.global", shop.namespace);
+    world.until(&entries, &host, |_| true).await;
+    let kubeconfigs = ferromesh_e2e::kubeconfigs();
+    meshctl(&[
+        "cluster",
+        "deregister",
+        "cluster-2",
+        "--remote-kubeconfig",
+        &kubeconfigs[2],
+    ]);
+    let destinations = world.own("Destination");
+    world
+        .until_gone(&destinations, &shop.destination("cluster-2"))
+        .await;
+    world
+        .until_gone(&world.own("Mesh"), "istiod-istio-system-cluster-2")
+        .await;
+    assert!(entries.get_opt(&host).await.unwrap().is_some());
+    assert!(
+        destinations
+            .get_opt(&shop.destination("cluster-1"))
+            .await
+            .unwrap()
+            .is_some()
+    );
+    register(1);
+    world
+        .until(&destinations, &shop.destination("cluster-2"), |_| true)
+        .await;
+    world
+        .until(&world.own("VirtualMesh"), "shop", is("TrustReady", "True"))
+        .await;
+}
+
+/// Sends a signal to the API server of a cluster.
+fn signal(cluster: &str, signal: &str) {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+    let status = Command::new(root.join("hack/testbed"))
+        .arg("status")
+        .output()
+        .unwrap();
+    let status = String::from_utf8(status.stdout).unwrap();
+    let line = status
+        .lines()
+        .find(|line| line.contains(cluster) && line.contains("kube-apiserver"));
+    let words: Vec<_> = line
+        .expect("the test bed runs it")
+        .split_whitespace()
+        .collect();
+    let pid = words[4];
+    let done = Command::new("kill")
+        .args([&format!("-{signal}"), pid])
+        .status()
+        .unwrap();
+    assert!(done.success());
+}
