@@ -7,6 +7,7 @@
 mod cluster;
 mod condition;
 mod listing;
+mod probe;
 mod spawner;
 
 use std::{
@@ -67,6 +68,8 @@ pub(crate) enum News {
     Wanted(Watch, bool),
     /// Objects that cannot be read, or not in full, have come or gone.
     Unreadable(Watch, Unreadable),
+    /// The API server answers, or it does not.
+    Probed(Health),
 }
 
 /// Owns the registrations.
@@ -257,6 +260,7 @@ impl Registry {
             News::Listed(watch) => cluster.listed(&watch),
             News::Health(watch, health) => cluster.fares(watch, health),
             News::Unreadable(watch, unreadable) => cluster.cannot_read(watch, unreadable),
+            News::Probed(health) => cluster.answers(health),
             News::Wanted(watch, true) => cluster.want(watch, &mut self.spawner),
             News::Wanted(watch, false) => {
                 let gone = cluster.drop_watch(&watch).await;

@@ -327,6 +327,7 @@ mod tests {
                     News::Health(_, Health::Failing(failing)) => failing.class.as_str().into(),
                     News::Wanted(_, is_wanted) => format!("wanted {is_wanted}"),
                     News::Unreadable(_, unreadable) => format!("{} unreadable", unreadable.count),
+                    News::Probed(_) => panic!("a watch asks nothing: {news:?}"),
                 }),
                 Outcome::Event(Event::Declared { name, is_declared }) => {
                     told.push(format!("{name} declared {is_declared}"));

@@ -11,7 +11,7 @@ use ferromesh_runtime::{
 };
 use kube::Client;
 use tokio::{sync::watch, task::JoinHandle, time::Instant};
-use tokio_util::sync::CancellationToken;
+use tokio_util::sync::{CancellationToken, DropGuard};
 
 use super::{
     ClusterView, Condition, Failing, Health, Origin, Spawner, Unreadable, listing::Listing,
@@ -39,6 +39,9 @@ pub(super) struct Cluster {
     listing: Listing,
     health: BTreeMap<Watch, Health>,
     unreadable: BTreeMap<Watch, Unreadable>,
+    /// What its API server answered last, once it has been asked.
+    answer: Option<Health>,
+    probe: Option<DropGuard>,
 }
 
 /// A watch that runs.
@@ -63,6 +66,8 @@ impl Cluster {
             listing: Listing::default(),
             health: BTreeMap::new(),
             unreadable: BTreeMap::new(),
+            answer: None,
+            probe: None,
         }
     }
 
@@ -83,6 +88,8 @@ impl Cluster {
         for watch in watches {
             self.open(watch, spawner);
         }
+        let client = self.client.subscribe();
+        self.probe = Some(spawner.probe(&self.origin, client));
     }
 
     /// Ends all its watches. Nothing comes from them any more.
@@ -141,6 +148,7 @@ impl Cluster {
         self.server = None;
         self.warnings = Vec::new();
         self.health.clear();
+        self.answer = None;
         self.connection += 1;
         self.client.send_replace(client);
     }
@@ -214,6 +222,23 @@ impl Cluster {
         self.health.insert(watch, health);
     }
 
+    /// What the API server answers when it is asked. Watches that did not notice that it was gone may have
+    /// missed something: they are made again when it is back.
+    pub(super) fn answers(&mut self, health: Health) {
+        let Some(client) = self.client.borrow().clone() else {
+            return;
+        };
+        let was_silent = self
+            .answer
+            .as_ref()
+            .and_then(Health::failing)
+            .is_some_and(|failing| failing.class == Class::Unreachable);
+        if was_silent && health == Health::Good {
+            self.client.send_replace(Some(client));
+        }
+        self.answer = Some(health);
+    }
+
     /// Which objects a watch cannot read.
     pub(super) fn cannot_read(&mut self, watch: Watch, unreadable: Unreadable) {
         if unreadable.count == 0 {
@@ -247,8 +272,9 @@ impl Cluster {
         let failing = self.failing();
         let since = match before {
             Some(before) if before.condition.as_str() == condition.as_str() => before.since,
-            _ => failing
-                .values()
+            _ => self
+                .vital()
+                .filter_map(Health::failing)
                 .map(|failing| failing.since)
                 .min()
                 .unwrap_or_else(Instant::now),
@@ -272,10 +298,15 @@ impl Cluster {
         }
     }
 
-    /// How the watches fare that count.
+    /// How the watches fare that count, and what the API server answers.
     fn vital(&self) -> impl Iterator<Item = &Health> + Clone {
         let vital = |(watch, health): &(&Watch, &Health)| !is_excused(watch, health);
-        self.health.iter().filter(vital).map(|(_, health)| health)
+        let watches = self.health.iter().filter(vital).map(|(_, health)| health);
+        watches.chain(
+            self.answer
+                .iter()
+                .filter(|answer| answer.failing().is_some()),
+        )
     }
 
     fn failing(&self) -> BTreeMap<Kind, Failing> {

@@ -12,9 +12,9 @@ use tokio::{
     sync::{mpsc, watch},
     task::JoinHandle,
 };
-use tokio_util::sync::CancellationToken;
+use tokio_util::sync::{CancellationToken, DropGuard};
 
-use super::{Event, Origin};
+use super::{Event, Origin, probe};
 use crate::{
     handle::Shared,
     pumps::{self, Feed, Line, Watch},
@@ -59,5 +59,18 @@ impl Spawner {
             cancel,
         };
         pumps::spawn(feed, watch, line, &self.shutdown)
+    }
+
+    /// Asks the API server of a cluster whether it is there, until the guard is dropped.
+    pub(super) fn probe(
+        &self,
+        origin: &Origin,
+        client: watch::Receiver<Option<Client>>,
+    ) -> DropGuard {
+        let cancel = self.token();
+        let events = self.events.clone();
+        let asking = probe::run(origin.clone(), client, events, cancel.clone());
+        drop(self.shutdown.spawn(asking));
+        cancel.drop_guard()
     }
 }

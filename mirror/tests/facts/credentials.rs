@@ -4,6 +4,8 @@ use ferromesh_core::Kind;
 use ferromesh_testkit::fakeapi::Fault;
 use serde_json::json;
 
+use tokio::time::Instant;
+
 use super::world::{
     World, about, kubeconfig, meta, names, put, refuse_all, remove, secret, service,
 };
@@ -116,6 +118,61 @@ async fn a_revoked_credential_degrades_that_cluster_alone() {
 
     east.heal();
     world.until_condition("east", "connected").await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_revoked_credential_is_noticed_though_the_watches_go_on() {
+    let (world, east) = World::with_cluster("east").await;
+    world.until_condition("east", "connected").await;
+    let before = Instant::now();
+    east.fail(Fault::refuse(401), |_| true);
+    let view = world.until_condition("east", "credential_rejected").await;
+    assert!(before.elapsed().as_secs() < 30, "{:?}", before.elapsed());
+    assert!(view.failing.is_empty(), "no watch has ended");
+    east.heal();
+    world.until_condition("east", "connected").await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_api_server_that_hangs_is_noticed_though_no_watch_ends() {
+    let (world, east) = World::with_cluster("east").await;
+    world.until_condition("east", "connected").await;
+    let before = Instant::now();
+    east.fail(Fault::Hang, |_| true);
+    let view = world.until_condition("east", "unreachable").await;
+    assert!(before.elapsed().as_secs() < 60, "{:?}", before.elapsed());
+    assert!(view.since >= before && view.since.elapsed().as_secs() < 60);
+    let reason = view.condition.reason().unwrap();
+    assert!(reason.contains("did not answer"), "{reason}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_a_watch_missed_while_its_api_server_hung_is_seen_when_it_is_back() {
+    let (world, east) = World::with_cluster("east").await;
+    east.fail(Fault::Mute, about(Kind::Service));
+    east.end_watches();
+    world.settled().await;
+    east.heal();
+    east.fail(Fault::Hang, |request| request.plural.is_empty());
+    world.until_condition("east", "unreachable").await;
+    put(&east, Kind::Service, &service("web"));
+    east.heal();
+    let before = Instant::now();
+    world
+        .until(|state| names(state, Kind::Service, "east") == ["web"])
+        .await;
+    assert!(before.elapsed().as_secs() < 60, "{:?}", before.elapsed());
+    world.until_condition("east", "connected").await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_api_server_that_is_too_busy_for_one_question_is_there() {
+    let (world, east) = World::with_cluster("east").await;
+    world.until_condition("east", "connected").await;
+    let before = *world.handle.clusters_revision().borrow();
+    east.fail(Fault::refuse(429), |request| request.plural.is_empty());
+    tokio::time::sleep(std::time::Duration::from_mins(1)).await;
+    assert_eq!(*world.handle.clusters_revision().borrow(), before);
 }
 
 #[tokio::test(start_paused = true)]
