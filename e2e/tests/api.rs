@@ -6,5 +6,7 @@
     reason = "what a test cannot read, or does not expect, fails it"
 )]
 
+#[path = "api/outputs.rs"]
+mod outputs;
 #[path = "api/rules.rs"]
 mod rules;

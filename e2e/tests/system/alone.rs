@@ -1,13 +1,16 @@
 //! What disturbs a cluster or the server.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
 use std::path::Path;
 use std::process::Command;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicU32, Ordering};
 
 use ferromesh_e2e::{eventually, yaml};
 use kube::api::{DeleteParams, ListParams};
 
-use crate::world::{NAMESPACE, World, found, is, is_current, meshctl, register, version};
+use crate::world::{NAMESPACE, Shop, World, found, is, is_current, meshctl, register, version};
 
 const TIMEOUT: &str = "{ requestTimeout: 2s }";
 
@@ -50,33 +53,57 @@ async fn versions(world: &World) -> BTreeMap<String, String> {
     versions
 }
 
-/// Waits until nothing is written any more: the versions of two looks, a policy apart, are the same.
-async fn quiet(world: &World) -> BTreeMap<String, String> {
-    eventually("everything is written", async || {
-        let before = versions(world).await;
-        let shop = world.shop().await;
-        // Whoever has written this has nothing else to write.
-        yaml::apply(&world.management, &shop.policy("after", TIMEOUT))
+/// Waits until nothing is written any more: two looks, an edit of a policy apart, see the same but for
+/// what the edit changes.
+///
+/// `edits` counts the edits, which are of a policy for `shop`.
+async fn quiet(world: &World, shop: &Shop, edits: &AtomicU32) -> BTreeMap<String, String> {
+    let unrest = Mutex::new(Vec::new());
+    eventually(Unrest(&unrest), async || {
+        let mut before = versions(world).await;
+        let seconds = edits.fetch_add(1, Ordering::Relaxed);
+        let timeout = format!("{{ requestTimeout: {seconds}s }}");
+        // Whoever has written what follows from this has nothing else to write.
+        yaml::apply(&world.management, &shop.policy("edited", &timeout))
             .await
             .ok()?;
         let is_told = |object: &_| is("Programmed", "True")(object) && is_current(object);
         world
-            .until(&world.own("TrafficPolicy"), &shop.name("after"), is_told)
+            .until(&world.own("TrafficPolicy"), &shop.name("edited"), is_told)
             .await;
-        let after = versions(world).await;
-        before
-            .iter()
-            .all(|(name, version)| after.get(name) == Some(version))
-            .then_some(after)
+        let mut after = versions(world).await;
+        for versions in [&mut before, &mut after] {
+            versions.retain(|name, _| !name.contains(&shop.namespace));
+        }
+        let names: BTreeSet<_> = before.keys().chain(after.keys()).collect();
+        let written = names
+            .into_iter()
+            .filter(|name| before.get(*name) != after.get(*name));
+        *unrest.lock().unwrap() = written.cloned().collect();
+        (before == after).then_some(after)
     })
     .await
 }
 
+/// What was still being written at the last look.
+struct Unrest<'a>(&'a Mutex<Vec<String>>);
+
+impl fmt::Display for Unrest<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "everything is written, except {:?}",
+            self.0.lock().unwrap()
+        )
+    }
+}
+
 pub(crate) async fn a_server_that_is_killed_changes_nothing_when_it_comes_back(world: &World) {
-    let before = quiet(world).await;
+    let (shop, edits) = (world.shop().await, AtomicU32::new(1));
+    let before = quiet(world, &shop, &edits).await;
     world.kill().await;
     world.revive().await;
-    let after = quiet(world).await;
+    let after = quiet(world, &shop, &edits).await;
     for (name, version) in before {
         assert_eq!(after.get(&name), Some(&version), "{name} was written");
     }

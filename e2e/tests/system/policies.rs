@@ -2,14 +2,14 @@
 
 use ferromesh_e2e::yaml;
 use kube::ResourceExt;
-use kube::api::{DeleteParams, Patch, PatchParams};
+use kube::api::{DeleteParams, DynamicObject, Patch, PatchParams};
 use serde_json::json;
 
 use crate::world::{World, found, is, is_current};
 
 const TIMEOUT: &str = "{ requestTimeout: 2s }";
 
-fn timeout(object: &kube::api::DynamicObject) -> Option<&str> {
+fn timeout(object: &DynamicObject) -> Option<&str> {
     object.data["spec"]["http"][0]["timeout"].as_str()
 }
 
@@ -18,10 +18,12 @@ pub(crate) async fn a_new_service_is_discovered_and_known_in_both_clusters(world
     for (here, there) in [(0, "cluster-2"), (1, "cluster-1")] {
         let entries = world.istio(here, "ServiceEntry", "istio-system");
         let host = format!("reviews.{}.svc.{there}.global", shop.namespace);
-        let entry = world.until(&entries, &host, |_| true).await;
+        // By way of the gateway, once the pods are known.
+        let by_gateway = |entry: &DynamicObject| {
+            entry.data["spec"]["endpoints"][0]["ports"]["http"] == json!(15443)
+        };
+        let entry = world.until(&entries, &host, by_gateway).await;
         assert_eq!(entry.data["spec"]["hosts"], json!([host]));
-        let port = &entry.data["spec"]["endpoints"][0]["ports"]["http"];
-        assert_eq!(*port, json!(15443), "by way of the gateway");
     }
 }
 
@@ -154,7 +156,7 @@ pub(crate) async fn a_policy_breaks_with_a_service_and_heals_with_it(world: &Wor
     let policies = world.own("TrafficPolicy");
     let name = shop.name("shift");
     let has_state = |state: &'static str| {
-        move |object: &kube::api::DynamicObject| object.data["status"]["state"] == *state
+        move |object: &DynamicObject| object.data["status"]["state"] == *state
     };
     world.until(&policies, &name, has_state("ACCEPTED")).await;
     let services = yaml::api(&world.clusters[1], "v1", "Service", &shop.namespace);
