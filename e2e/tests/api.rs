@@ -8,5 +8,7 @@
 
 #[path = "api/outputs.rs"]
 mod outputs;
+#[path = "api/preconditions.rs"]
+mod preconditions;
 #[path = "api/rules.rs"]
 mod rules;
