@@ -2,7 +2,7 @@
 //!
 //! A renewed credential comes back as another client of the mirror, and with it the task begins anew.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -21,6 +21,9 @@ use tokio_util::task::TaskTracker;
 
 /// How long a credential is left alone at most: the clock may be set, and the Secret changed.
 const LOOK: Duration = Duration::from_hours(1);
+/// How soon a renewal may follow another: a token may be granted for so short a time, or by a clock so far
+/// from ours, that the next renewal is due at once.
+const PAUSE: Duration = Duration::from_mins(1);
 /// The share by which looks are spread.
 const SPREAD: f64 = 0.2;
 /// Attempts that fail come ever less often, down to this.
@@ -43,6 +46,8 @@ struct Task {
     remote: Client,
     now: Arc<dyn Fn() -> Timestamp + Send + Sync>,
     jitter: Jitter,
+    /// Before it looks for the first time.
+    pause: Duration,
 }
 
 impl Credentials {
@@ -51,6 +56,7 @@ impl Credentials {
         let tasks = TaskTracker::new();
         let mut clusters = self.mirror.clusters_revision();
         let mut running: BTreeMap<String, (u64, CancellationToken)> = BTreeMap::new();
+        let mut known: BTreeSet<String> = BTreeSet::new();
         loop {
             let view = self.mirror.clusters();
             running.retain(|name, (connection, cancel)| {
@@ -66,9 +72,16 @@ impl Credentials {
                 else {
                     continue;
                 };
-                let Some(task) = self.task(name, client) else {
+                // Another client may well be there because the credential has just been renewed.
+                let pause = if known.contains(name) {
+                    PAUSE
+                } else {
+                    Duration::ZERO
+                };
+                let Some(task) = self.task(name, client, pause) else {
                     continue;
                 };
+                known.insert(name.to_owned());
                 let cancel = cancel.child_token();
                 running.insert(name.to_owned(), (view.connection(), cancel.clone()));
                 tasks.spawn(async move { cancel.run_until_cancelled(task.run()).await });
@@ -85,7 +98,7 @@ impl Credentials {
         tasks.wait().await;
     }
 
-    fn task(&mut self, name: &str, remote: &Client) -> Option<Task> {
+    fn task(&mut self, name: &str, remote: &Client, pause: Duration) -> Option<Task> {
         let namespace = self.mirror.state().options().namespace.clone();
         Some(Task {
             cluster: name.parse().ok()?,
@@ -95,6 +108,7 @@ impl Credentials {
             remote: remote.clone(),
             now: Arc::clone(&self.now),
             jitter: self.jitter.fork(),
+            pause,
         })
     }
 }
@@ -123,11 +137,11 @@ impl Task {
         };
         let mut backoff = ExponentialBackoff::new(schedule, self.jitter.fork());
         loop {
-            let pause = match self.look().await {
-                Some(pause) => self.jitter.spread(pause.min(LOOK), SPREAD),
+            tokio::time::sleep(self.pause).await;
+            self.pause = match self.look().await {
+                Some(pause) => self.jitter.spread(pause.clamp(PAUSE, LOOK), SPREAD),
                 None => backoff.delay(),
             };
-            tokio::time::sleep(pause).await;
         }
     }
 

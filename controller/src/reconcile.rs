@@ -1,10 +1,18 @@
 //! The one task that hears of changes and tells everybody else. It waits for nobody: what takes time is
 //! done by others, who report.
+//!
+//! In reading order:
+//!
+//! - here: from what has changed to those who write it.
+//! - `reports`: from what they report to statuses.
+//! - `certificates`: the same for certificates.
+
+mod certificates;
+mod reports;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use ferromesh_apply::{Report, Sight};
 use ferromesh_core::{Delta, Key, OutputKind, OutputSet, State, StatusKey, StatusKind};
 use ferromesh_mirror::{Clusters, Deltas, Handle};
 use tokio::sync::{mpsc, watch};
@@ -15,11 +23,10 @@ use tokio_util::task::TaskTracker;
 use crate::Controller;
 use crate::certs::{self, CertificateController, Inputs, Sources, TrustReports, WantedSet};
 use crate::credentials::Credentials;
-use crate::holds::{Hold, Holds};
+use crate::holds::Holds;
 use crate::outputs::{Outputs, Target, Told};
-use crate::programmed::{Cause, Programmed, Trouble, is_unreached};
+use crate::programmed::{Cause, Programmed, is_unreached};
 use crate::status::{Sighting, Statuses, Subject, View};
-use crate::trust;
 
 /// Reports that wait before appliers keep them to themselves.
 const REPORTS: usize = 1024;
@@ -307,134 +314,6 @@ impl Reconciler {
             Target::Discovered(_) => None,
         });
         self.outputs.tell(&unfinished.collect::<Vec<_>>(), None);
-    }
-
-    /// An applier has something to tell.
-    fn hear(&mut self, told: Told) {
-        if !self.outputs.is_current(&told) {
-            // It has been replaced, or its cluster is gone.
-            return;
-        }
-        let Told { target, report, .. } = told;
-        let cluster = Arc::clone(target.cluster());
-        match report {
-            Report::Object { id, outcome } => {
-                let Some(key) = target.key(&id) else {
-                    return;
-                };
-                let mirror = &self.mirror;
-                let parents = || mirror.state().parents(&key);
-                let taken = self.programmed.take(&key, &outcome, parents);
-                if taken.is_bad_news
-                    && let Some(Trouble { text, .. }) = Trouble::of(&outcome)
-                {
-                    tracing::warn!(cluster = &*cluster, %key, error = text, "an object does not stand as it should");
-                }
-                self.statuses.touch_all(&taken.concerned);
-                if taken.is_outdated {
-                    self.outputs.tell_again(&target, id);
-                }
-            }
-            Report::Kind { kind, sight } => {
-                tracing::debug!(%target, %kind, ?sight, "kind");
-                let failure = match &sight {
-                    Sight::Failing(error) => Some(error),
-                    Sight::Watched | Sight::NotServed => None,
-                };
-                if let (Target::Pushed(_), Some(kind)) =
-                    (&target, target.kind(&kind.group, &kind.name))
-                {
-                    let concerned = self.programmed.sight(&cluster, kind, failure);
-                    self.statuses.touch_all(&concerned);
-                }
-            }
-            Report::Synced => {
-                tracing::debug!(%target, "everything listed");
-                self.outputs.synced(&target, Instant::now());
-            }
-            Report::Held {
-                would_delete,
-                owned,
-            } => {
-                let hold = Hold {
-                    would_delete,
-                    owned,
-                };
-                self.holds.hold(target, hold);
-                self.look_for_release(&cluster);
-            }
-            Report::Released => {
-                self.holds.end(&target);
-                self.statuses.touch(subject(&self.state, &cluster));
-            }
-        }
-    }
-
-    /// The status of an object was seen.
-    fn see(&mut self, sighting: Sighting) {
-        if let Some(Subject::Cluster(key)) = self.statuses.see(sighting) {
-            self.look_for_release(&key.name().into());
-        }
-    }
-
-    /// Lets a mass delete go ahead if a person has said so: the annotation names how many objects that
-    /// person has been told of.
-    fn look_for_release(&mut self, cluster: &Arc<str>) {
-        let subject = subject(&self.state, cluster);
-        let (writer, address) = (self.statuses.writer(), subject.address());
-        let annotation = self.statuses.release(&subject);
-        self.holds.look(cluster, annotation, writer, &address);
-        self.statuses.touch(subject);
-    }
-
-    /// Tells the certificate controller which clusters it can ask.
-    fn offer(&self, clusters: &Clusters) {
-        let askable = clusters.iter().filter_map(|(name, view)| {
-            let cluster = certs::Cluster {
-                client: view.client.clone()?,
-                connection: view.connection(),
-            };
-            Some((name.to_owned(), cluster))
-        });
-        let offered: BTreeMap<_, _> = askable.collect();
-        self.askable.send_if_modified(|askable| {
-            let connections = |it: &BTreeMap<String, certs::Cluster>| -> Vec<(String, u64)> {
-                let each = it.iter();
-                each.map(|(name, cluster)| (name.clone(), cluster.connection))
-                    .collect()
-            };
-            let differs = connections(askable) != connections(&offered);
-            if differs {
-                *askable = Arc::new(offered);
-            }
-            differs
-        });
-    }
-
-    /// Tells the certificate controller what is wanted.
-    fn want_certificates(&mut self) {
-        let wanted = trust::wanted(&self.state);
-        let differs = self.wanted.send_if_modified(|last| {
-            let differs = last.as_deref() != wanted.as_ref();
-            if differs {
-                *last = wanted.map(Arc::new);
-            }
-            differs
-        });
-        if differs {
-            self.touch_virtual_meshes();
-        }
-    }
-
-    fn touch_virtual_meshes(&mut self) {
-        let virtual_meshes = self.state.snapshot().virtual_meshes.keys();
-        let virtual_meshes: Vec<_> = virtual_meshes
-            .map(|key| StatusKey {
-                kind: StatusKind::VirtualMesh,
-                key: key.clone(),
-            })
-            .collect();
-        self.statuses.touch_all(&virtual_meshes);
     }
 
     fn touch_clusters(&mut self) {

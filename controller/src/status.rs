@@ -1,33 +1,42 @@
 //! Statuses in the management cluster: written when they differ from what stands there, and only then.
 //!
 //! What stands is watched and kept as a fingerprint with its conditions, so that a restart writes nothing
-//! and a status that somebody edits is put right. Conditions get their times here.
+//! and a status that somebody edits is put right.
+//!
+//! In reading order:
+//!
+//! - `compose`: what a status is to say.
+//! - `conditions`: its conditions, with their times, and its size.
+//! - `stored`: what stands.
+//! - `write`: one write.
 
 mod compose;
+mod conditions;
 mod stored;
+mod write;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use ferromesh_apply::Error;
-use ferromesh_apply::ssa::{Address, OtherManagers, Writer};
+use ferromesh_apply::ssa::Writer;
 use ferromesh_core::StatusKey;
-use ferromesh_crds::condition::{Finding, Reason, Status, Type, merge};
 use ferromesh_crds::meta;
 use ferromesh_runtime::backoff::{ExponentialBackoff, Jitter, Schedule};
 use ferromesh_runtime::telemetry::Chain;
 use jiff::Timestamp;
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
-use kube::api::{DynamicObject, Patch, PatchParams};
-use kube::{Api, Client};
-use serde_json::{Map, Value, json};
+use kube::Client;
+use kube::api::DynamicObject;
+use serde_json::Value;
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
+use self::conditions::MAX_STATUS;
 use self::stored::{Stored, Watched};
+use self::write::StatusWriter;
 pub(crate) use self::{
     compose::View,
     stored::{Sighting, Subject, SubjectKind},
@@ -41,8 +50,6 @@ const BATCH: usize = 64;
 const IN_FLIGHT: usize = 8;
 /// How long a write may take.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(15);
-/// The most bytes of a status.
-const MAX_STATUS: usize = 8 * 1024;
 
 /// What stands, what may differ, and what is being written.
 pub(crate) struct Statuses {
@@ -249,172 +256,5 @@ impl Statuses {
                 *due = Instant::now() + backoff.delay();
             }
         }
-    }
-}
-
-/// Writes one status.
-struct StatusWriter {
-    writer: Writer,
-    client: Client,
-}
-
-impl StatusWriter {
-    async fn write(self, subject: &Subject, status: Value) -> Result<DynamicObject, Error> {
-        let address = subject.address();
-        let body = json!({
-            "apiVersion": format!("{}/{}", address.group, address.version),
-            "kind": subject.kind().name(),
-            "metadata": { "name": address.name, "namespace": address.namespace },
-            "status": status,
-        });
-        let applied = self
-            .writer
-            .apply_status(&address, &body, OtherManagers::Override)
-            .await?;
-        let found = stored::ours(subject.kind(), &applied.data["status"]);
-        let Some(surplus) = surplus(&found, &stored::ours(subject.kind(), &status)) else {
-            return Ok(applied);
-        };
-        Ok(self.take_away(subject, &surplus).await.unwrap_or(applied))
-    }
-
-    /// Server-side apply leaves alone what others have added; here it would be taken for our words.
-    async fn take_away(&self, subject: &Subject, surplus: &Value) -> Option<DynamicObject> {
-        let (kind, key) = (subject.kind(), subject.key());
-        let api: Api<DynamicObject> =
-            Api::namespaced_with(self.client.clone(), key.namespace(), &kind.resource());
-        let params = PatchParams {
-            field_manager: Some(meta::FIELD_MANAGER.to_owned()),
-            ..PatchParams::default()
-        };
-        let patch = Patch::Merge(json!({ "status": surplus }));
-        let patched = api.patch_status(key.name(), &params, &patch);
-        match tokio::time::timeout(REQUEST_TIMEOUT, patched).await {
-            Ok(Ok(object)) => Some(object),
-            Ok(Err(error)) => {
-                let (kind, error) = (kind.name(), Chain(&error));
-                tracing::warn!(kind, %key, %error, "what others wrote into a status stays there");
-                None
-            }
-            Err(_) => None,
-        }
-    }
-}
-
-/// A merge patch that takes away what is found and not wanted; none if there is nothing.
-fn surplus(found: &Value, wanted: &Value) -> Option<Value> {
-    let found = found.as_object()?;
-    let patch: Map<String, Value> = found
-        .iter()
-        .filter_map(|(name, value)| match wanted.get(name) {
-            None => Some((name.clone(), Value::Null)),
-            Some(wanted) => Some((name.clone(), surplus(value, wanted)?)),
-        })
-        .collect();
-    (!patch.is_empty()).then_some(Value::Object(patch))
-}
-
-impl Subject {
-    /// Where the object is.
-    pub(crate) fn address(&self) -> Address {
-        let resource = self.kind().resource();
-        let key = self.key();
-        Address {
-            group: resource.group,
-            version: resource.version,
-            plural: resource.plural,
-            namespace: key.namespace().to_owned(),
-            name: key.name().to_owned(),
-        }
-    }
-}
-
-/// Conditions as they are to be written.
-///
-/// What is not known takes nothing back of what was said of the same generation: after a restart
-/// everything is looked at anew, and nobody should see that.
-fn conditions(stored: &[Condition], findings: &[Finding], now: Timestamp) -> Vec<Condition> {
-    let mut conditions = merge(stored, findings, now);
-    for (condition, finding) in conditions.iter_mut().zip(findings) {
-        // That a cluster is not reached says much of a certificate, and nothing of what is written there.
-        let is_open = finding.status == Status::Unknown
-            && (matches!(finding.reason, Reason::Pending | Reason::Syncing)
-                || finding.kind == Type::Programmed);
-        let before = stored.iter().find(|before| {
-            before.type_ == condition.type_
-                && before.status != Status::Unknown.as_str()
-                && before.observed_generation == condition.observed_generation
-        });
-        if let (true, Some(before)) = (is_open, before) {
-            condition.clone_from(before);
-        }
-    }
-    conditions
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn programmed(status: Status, reason: Reason, generation: i64) -> Finding {
-        Finding {
-            kind: Type::Programmed,
-            status,
-            reason,
-            message: reason.as_str().to_owned(),
-            observed_generation: Some(generation),
-        }
-    }
-
-    fn after(first: &Finding, then: &Finding) -> Condition {
-        let now = Timestamp::UNIX_EPOCH;
-        let stored = conditions(&[], std::slice::from_ref(first), now);
-        conditions(&stored, std::slice::from_ref(then), now).remove(0)
-    }
-
-    #[test]
-    fn what_is_not_known_yet_takes_nothing_back() {
-        let written = programmed(Status::True, Reason::Programmed, 1);
-        let pending = programmed(Status::Unknown, Reason::Pending, 1);
-        assert_eq!(after(&written, &pending).status, "True");
-    }
-
-    #[test]
-    fn another_generation_is_not_written_because_the_last_one_was() {
-        let written = programmed(Status::True, Reason::Programmed, 1);
-        let pending = programmed(Status::Unknown, Reason::Pending, 2);
-        assert_eq!(after(&written, &pending).status, "Unknown");
-    }
-
-    #[test]
-    fn what_was_wrong_stays_so_until_something_is_known() {
-        let foreign = programmed(Status::False, Reason::ForeignObject, 1);
-        let pending = programmed(Status::Unknown, Reason::Pending, 1);
-        assert_eq!(after(&foreign, &pending).reason, "ForeignObject");
-        let unreached = programmed(Status::Unknown, Reason::ClusterUnreachable, 1);
-        assert_eq!(after(&foreign, &unreached).reason, "ForeignObject");
-        let other = programmed(Status::Unknown, Reason::Pending, 2);
-        assert_eq!(after(&foreign, &other).reason, "Pending");
-    }
-
-    #[test]
-    fn what_others_added_is_taken_away_and_nothing_else() {
-        let wanted = json!({ "state": "ACCEPTED", "meshes": { "a": {} }, "errors": ["x"] });
-        assert_eq!(surplus(&wanted, &wanted), None);
-        let found = json!({
-            "state": "ACCEPTED", "meshes": { "a": { "state": "FAILED" }, "b": {} }, "errors": ["x"],
-            "workloads": [],
-        });
-        assert_eq!(
-            surplus(&found, &wanted),
-            Some(json!({ "meshes": { "a": { "state": null }, "b": null }, "workloads": null }))
-        );
-    }
-
-    #[test]
-    fn what_is_known_to_be_wrong_is_said() {
-        let written = programmed(Status::True, Reason::Programmed, 1);
-        let failed = programmed(Status::False, Reason::ApplyFailed, 1);
-        assert_eq!(after(&written, &failed).reason, "ApplyFailed");
     }
 }

@@ -3,6 +3,7 @@
 //! [`rule`] says what speaks against a change of one object, and what is to be said about it all
 //! the same. Nothing is translated here: everything is read off the states before and after.
 
+mod absent;
 mod access;
 mod others;
 mod reference;
@@ -11,8 +12,8 @@ mod traffic;
 mod virtual_mesh;
 
 use crate::delta::{Delta, Effect, StatusKey, StatusKind};
-use crate::diagnose::Finding;
-use crate::judge::judge;
+use crate::diagnose::{self, Finding};
+use crate::judge::{is_unknown, judge};
 use crate::state::State;
 
 /// How long a remark about outputs may be, in bytes: as many of them are called by name as that
@@ -80,7 +81,18 @@ impl Remark {
 /// nowhere is a remark instead where that is allowed: by the settings, or by a label on the
 /// object's namespace.
 pub(crate) fn rule(delta: &Delta, subject: &StatusKey, extent: Extent) -> Ruling {
-    let verdict = judge(delta, subject);
+    let mut verdict = judge(delta, subject);
+    for finding in absent(delta, subject) {
+        let mut told = verdict.errors.iter().chain(&verdict.unknown);
+        if told.any(|told| told.code == finding.code && told.path == finding.path) {
+            continue;
+        }
+        if is_unknown(&delta.after, &finding) {
+            verdict.unknown.push(finding);
+        } else {
+            verdict.errors.push(finding);
+        }
+    }
     let mut ruling = Ruling {
         effect: verdict.effect,
         ..Ruling::default()
@@ -113,6 +125,13 @@ pub(crate) fn rule(delta: &Delta, subject: &StatusKey, extent: Extent) -> Ruling
     }
     ruling.remarks.sort_by_key(|remark| remark.weight);
     ruling
+}
+
+/// What the object asks for now, and has not asked for in vain before.
+fn absent(delta: &Delta, subject: &StatusKey) -> Vec<Finding> {
+    let [before, after] =
+        [&delta.before, &delta.after].map(|state| absent::findings(state, subject));
+    diagnose::brought(&before, &after)
 }
 
 /// Rules on a change that takes one object away. Nothing speaks against that.

@@ -16,11 +16,11 @@ use crate::diagnose::{Code, Finding};
 use crate::index::DestinationIndex;
 use crate::key::Key;
 use crate::model::mesh::MeshKind;
-use crate::model::{Destination, KubernetesCluster, Mesh, Settings, VirtualMesh};
+use crate::model::{Destination, KubernetesCluster, Mesh, Reference, Settings, VirtualMesh};
 use crate::table::Table;
 
 pub use gateway::AppliedGateway;
-pub(crate) use gateway::concerns_gateways;
+pub(crate) use gateway::concerns_estate;
 
 /// Facts about all meshes.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -98,6 +98,8 @@ pub struct Standing {
 /// One mesh of a virtual mesh.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Member {
+    /// Where the virtual mesh lists it.
+    pub position: usize,
     /// What is wrong there.
     pub errors: Vec<Finding>,
     /// What will not work yet.
@@ -210,25 +212,21 @@ fn claims(inputs: &Inputs<'_>) -> BTreeMap<Key, Standing> {
         let mut findings: Vec<_> = virtual_mesh.rejections.iter().map(Finding::from).collect();
         let mut members = BTreeMap::new();
         let mut is_applied = true;
-        for mesh in &virtual_mesh.meshes {
+        for listed in &virtual_mesh.meshes {
+            let mesh = &listed.key;
             let Some(known) = inputs.meshes.get(mesh) else {
-                findings.push(mesh_not_found("", mesh));
+                findings.push(mesh_not_found("", mesh).at(path_of(listed.position)));
                 continue;
             };
-            members.insert(mesh.clone(), Member::of(known));
+            let member = members.entry(mesh.clone());
+            member.or_insert_with(|| Member::of(known, listed.position));
             if let Some(holder) = held.get(mesh) {
                 is_applied = false;
-                findings.push(Finding::about(
-                    Code::Conflicted,
-                    holder,
-                    format!(
-                        "Includes a Mesh ({}.{}) that already is grouped in a VirtualMesh ({}.{})",
-                        mesh.name(),
-                        mesh.namespace(),
-                        holder.name(),
-                        holder.namespace()
-                    ),
-                ));
+                let text = format!(
+                    "Includes a Mesh ({mesh}) that already is grouped in a VirtualMesh ({holder})"
+                );
+                let conflict = Finding::about(Code::Conflicted, holder, text);
+                findings.push(conflict.at(path_of(listed.position)));
             }
         }
         if is_applied {
@@ -236,6 +234,7 @@ fn claims(inputs: &Inputs<'_>) -> BTreeMap<Key, Standing> {
                 virtual_mesh
                     .meshes
                     .iter()
+                    .map(|listed| &listed.key)
                     .filter(|mesh| members.contains_key(mesh))
                     .map(|mesh| (mesh, key)),
             );
@@ -257,17 +256,22 @@ fn claims(inputs: &Inputs<'_>) -> BTreeMap<Key, Standing> {
 
 /// Meshes that a virtual mesh federates services to and that do not exist.
 fn missing_clients(inputs: &Inputs<'_>, virtual_mesh: &VirtualMesh) -> Vec<Finding> {
-    let named: BTreeSet<&Key> = virtual_mesh
-        .federation
-        .selectors
-        .iter()
-        .flat_map(|selector| &selector.meshes)
-        .collect();
-    named
-        .into_iter()
-        .filter(|mesh| !inputs.meshes.contains_key(mesh))
-        .map(|mesh| mesh_not_found("Invalid federation selector: ", mesh))
+    let selectors = virtual_mesh.federation.selectors.iter().enumerate();
+    selectors
+        .flat_map(|(at, selector)| selector.meshes.iter().map(move |mesh| (at, mesh)))
+        .filter(|(_, mesh)| !inputs.meshes.contains_key(&mesh.key))
+        .map(|(at, Reference { key, position })| {
+            let finding = mesh_not_found("Invalid federation selector: ", key);
+            finding.at(format!(
+                "spec.federation.selectors[{at}].meshes[{position}]"
+            ))
+        })
         .collect()
+}
+
+/// Where the virtual mesh lists a mesh.
+fn path_of(position: usize) -> String {
+    format!("spec.meshes[{position}]")
 }
 
 fn mesh_not_found(prefix: &str, mesh: &Key) -> Finding {
@@ -279,23 +283,29 @@ fn mesh_not_found(prefix: &str, mesh: &Key) -> Finding {
 }
 
 impl Member {
+    /// Where the virtual mesh lists it.
+    pub(crate) fn path(&self) -> String {
+        path_of(self.position)
+    }
+
     /// A mesh of which nothing is known yet but its sort.
-    fn of(mesh: &Mesh) -> Self {
+    fn of(mesh: &Mesh, position: usize) -> Self {
         let sort = match &mesh.kind {
-            MeshKind::Istio(_) => return Self::default(),
-            MeshKind::Osm(_) => "osm",
-            MeshKind::Other(name) => name,
+            MeshKind::Istio(_) => None,
+            MeshKind::Osm(_) => Some("osm"),
+            MeshKind::Other(name) => Some(*name),
+        };
+        let unsupported = |sort| {
+            let text = format!(
+                "mesh {} is of type {sort}, for which trust, federation and access control are not supported yet: nothing is written there",
+                mesh.key
+            );
+            Finding::about(Code::Unsupported, &mesh.key, text).at(path_of(position))
         };
         Self {
+            position,
             errors: Vec::new(),
-            warnings: vec![Finding::about(
-                Code::Unsupported,
-                &mesh.key,
-                format!(
-                    "mesh {} is of type {sort}, for which trust, federation and access control are not supported yet: nothing is written there",
-                    mesh.key
-                ),
-            )],
+            warnings: sort.into_iter().map(unsupported).collect(),
         }
     }
 }
@@ -308,34 +318,35 @@ fn membership(
     clients: &BTreeMap<&Key, Client>,
 ) -> Membership {
     let virtual_mesh = Arc::clone(&standing.virtual_mesh);
-    let size = virtual_mesh.meshes.iter().collect::<BTreeSet<_>>().len();
-    let selected = gateway::select(inputs, mesh, &virtual_mesh, size);
+    let listed: BTreeSet<&Key> = virtual_mesh.meshes.iter().map(|it| &it.key).collect();
+    let size = listed.len();
+    let position = standing.members.get(&mesh.key).map(|it| it.position);
+    let path = path_of(position.unwrap_or_default());
+    let selected = gateway::select(inputs, mesh, &virtual_mesh, size, &path);
     let mut member = Member {
+        position: position.unwrap_or_default(),
         errors: selected.errors,
         warnings: Vec::new(),
     };
     if size > 1 && selected.gateways.is_empty() && member.errors.is_empty() {
-        member.errors.push(Finding::new(
-            Code::NotReady,
-            format!(
-                "no Destinations selected as ingress gateway for mesh {}. At least one must be selected: label the gateway's pods istio=ingressgateway and name its TLS port `tls`, or set federation.eastWestIngressGatewaySelectors",
-                mesh.key
-            ),
-        ));
+        let text = format!(
+            "no Destinations selected as ingress gateway for mesh {}. At least one must be selected: label the gateway's pods istio=ingressgateway and name its TLS port `tls`, or set federation.eastWestIngressGatewaySelectors",
+            mesh.key
+        );
+        let finding = Finding::new(Code::NotReady, text).at(&path);
+        member.errors.push(finding);
     }
     for gateway in selected
         .gateways
         .iter()
         .filter(|gateway| gateway.addresses.is_empty())
     {
-        member.warnings.push(Finding::about(
-            Code::NotReady,
-            &gateway.destination,
-            format!(
-                "ingress gateway {} has no external address yet; other clusters cannot reach it",
-                gateway.destination
-            ),
-        ));
+        let text = format!(
+            "ingress gateway {} has no external address yet; other clusters cannot reach it",
+            gateway.destination
+        );
+        let finding = Finding::about(Code::NotReady, &gateway.destination, text);
+        member.warnings.push(finding.at(&path));
     }
     standing.members.insert(mesh.key.clone(), member);
     let others = |keys: BTreeSet<&Key>| -> Arc<[Client]> {
@@ -347,13 +358,14 @@ fn membership(
     Membership {
         size,
         gateways: selected.gateways.into(),
-        peers: others(virtual_mesh.meshes.iter().collect()),
+        peers: others(listed),
         named: others(
             virtual_mesh
                 .federation
                 .selectors
                 .iter()
                 .flat_map(|selector| &selector.meshes)
+                .map(|listed| &listed.key)
                 .collect(),
         ),
         virtual_mesh,

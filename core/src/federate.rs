@@ -72,7 +72,8 @@ pub(crate) fn federate(
             federation.remote_resolution = remote;
         }
         Err(finding) => {
-            federation.errors = Box::new([finding]);
+            let path = membership.virtual_mesh.path_to(service);
+            federation.errors = Box::new([finding.at(path)]);
             return Some(federation);
         }
     }
@@ -81,14 +82,12 @@ pub(crate) fn federate(
         .iter()
         .filter(|client| !membership.resolves_in(client))
         .map(|client| {
-            Finding::about(
-                Code::Unsupported,
-                &client.mesh,
-                format!(
-                    "mesh {} does not have smart DNS proxying enabled (hostname suffix {suffix} can only be specified where proxies answer DNS queries: set ISTIO_META_DNS_CAPTURE, or leave the suffix out)",
-                    client.mesh
-                ),
-            )
+            let text = format!(
+                "mesh {} does not have smart DNS proxying enabled (hostname suffix {suffix} can only be specified where proxies answer DNS queries: set ISTIO_META_DNS_CAPTURE, or leave the suffix out)",
+                client.mesh
+            );
+            Finding::about(Code::Unsupported, &client.mesh, text)
+                .at("spec.federation.hostnameSuffix")
         })
         .collect();
     federation.clients = if federation.errors.is_empty() {
@@ -117,7 +116,7 @@ fn clients(service: &KubeService, membership: &Membership) -> Arc<[Client]> {
             membership
                 .named
                 .iter()
-                .filter(|client| selector.meshes.contains(&client.mesh)),
+                .filter(|client| selector.meshes.iter().any(|it| it.key == client.mesh)),
         );
     }
     named.sort_unstable();

@@ -199,18 +199,15 @@ impl<'a> Reader<'a> {
 
     /// Nodes of a cluster, in key order.
     pub(crate) fn nodes(&self, cluster: &str) -> impl Iterator<Item = &'a Arc<Node>> {
-        self.snapshot
-            .nodes
-            .values()
-            .filter(move |node| node.key.cluster() == cluster)
+        self.graph
+            .cluster_index
+            .nodes_in(cluster)
+            .filter_map(|key| self.snapshot.nodes.get(key))
     }
 
-    /// Pods of a cluster, in key order.
-    pub(crate) fn pods(&self, cluster: &str) -> impl Iterator<Item = &'a Arc<Pod>> {
-        self.snapshot
-            .pods
-            .values()
-            .filter(move |pod| pod.key.cluster() == cluster)
+    /// Deployments and pods of certificate agents in a cluster, Deployments first.
+    pub(crate) fn agents_in(&self, cluster: &str) -> impl Iterator<Item = &'a Source> {
+        self.graph.cluster_index.agents_in(cluster)
     }
 
     pub(crate) fn config_map(&self, key: &Key) -> Option<&'a Arc<ConfigMap>> {

@@ -221,7 +221,7 @@ impl DestinationIndex {
                 selector
                     .services
                     .iter()
-                    .filter_map(|service| self.by_service.get(service))
+                    .filter_map(|service| self.by_service.get(&service.key))
                     .flat_map(Set::iter)
                     .filter_map(|key| table.get(key)),
             );
@@ -269,7 +269,8 @@ fn anchors(selection: &Destinations) -> Vec<Anchor<'_>> {
     };
     let mut anchors = Vec::new();
     for selector in selectors.iter() {
-        anchors.extend(selector.services.iter().map(Anchor::Service));
+        let services = selector.services.iter();
+        anchors.extend(services.map(|service| Anchor::Service(&service.key)));
         let Some(matcher) = &selector.matcher else {
             continue;
         };

@@ -1,9 +1,7 @@
 //! Judging a change by what it would do.
 
-use std::collections::BTreeMap;
-
 use crate::delta::{Delta, Effect, StatusKey};
-use crate::diagnose::{Code, Finding};
+use crate::diagnose::{self, Code, Finding};
 use crate::key::Key;
 use crate::state::State;
 
@@ -24,18 +22,12 @@ pub struct Verdict {
 /// does, nor does what is wrong with another object. A reference into a cluster of which not
 /// everything has been listed is not wrong, but unknown.
 pub fn judge(delta: &Delta, subject: &StatusKey) -> Verdict {
-    let mut before: BTreeMap<(Code, String), usize> = BTreeMap::new();
-    for finding in delta.before.findings(subject) {
-        *before.entry((finding.code, finding.message)).or_default() += 1;
-    }
+    let [before, after] = [&delta.before, &delta.after].map(|state| state.findings(subject));
     let mut verdict = Verdict {
         effect: delta.effect(),
         ..Verdict::default()
     };
-    for finding in delta.after.findings(subject) {
-        if before.contains_key(&(finding.code, finding.message.clone())) {
-            continue;
-        }
+    for finding in diagnose::brought(&before, &after) {
         if is_unknown(&delta.after, &finding) {
             verdict.unknown.push(finding);
         } else {
@@ -46,7 +38,7 @@ pub fn judge(delta: &Delta, subject: &StatusKey) -> Verdict {
 }
 
 /// Whether a finding may come of what has not been listed yet.
-fn is_unknown(state: &State, finding: &Finding) -> bool {
+pub(crate) fn is_unknown(state: &State, finding: &Finding) -> bool {
     let Some(about) = finding
         .about
         .as_ref()

@@ -8,7 +8,8 @@ use std::sync::Arc;
 ///
 /// Objects of the management cluster have an empty cluster, so their key ends in a dot. The
 /// order of keys is the byte order of that string, and it is the order in which the compatible
-/// API lists, judges and prefers objects: `foo-bar.ns.` sorts before `foo.ns.`.
+/// API lists, judges and prefers objects: `foo-bar.ns.` sorts before `foo.ns.`. For people the
+/// dot at the end is left out.
 ///
 /// Neither a namespace nor a cluster name contains a dot, so the string takes apart again in one
 /// way only. Cloning is cheap.
@@ -55,7 +56,7 @@ impl Key {
         &self.text[self.namespace_end + 1..]
     }
 
-    /// The whole key as text.
+    /// The whole key as text, as statuses list it.
     pub fn as_str(&self) -> &str {
         &self.text
     }
@@ -78,7 +79,7 @@ impl Ord for Key {
 
 impl fmt::Display for Key {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.text)
+        f.write_str(self.text.trim_end_matches('.'))
     }
 }
 
@@ -100,6 +101,13 @@ mod tests {
             ("a.b", "ns", "c-1")
         );
         assert_eq!(Key::local("m", "gloo-mesh").as_str(), "m.gloo-mesh.");
+    }
+
+    #[test]
+    fn people_are_told_no_cluster_where_there_is_none() {
+        assert_eq!(Key::local("m", "gloo-mesh").to_string(), "m.gloo-mesh");
+        assert_eq!(Key::new("a", "ns", "c-1").to_string(), "a.ns.c-1");
+        assert_eq!(Key::local("ns", "").to_string(), "ns");
     }
 
     #[test]

@@ -180,6 +180,22 @@ fn decode<T: DeserializeOwned>(object: &serde_json::Value) -> Result<T, Rejectio
     serde_path_to_error::deserialize(object).map_err(|error| Rejection {
         path: error.path().to_string(),
         code: Code::Invalid,
-        message: error.inner().to_string(),
+        message: in_words(&error.inner().to_string()),
     })
+}
+
+/// What serde says, without the names of Rust types.
+fn in_words(message: &str) -> String {
+    let Some((found, expected)) = message.split_once(", expected ") else {
+        return message.to_owned();
+    };
+    let expected = match expected.split(' ').next() {
+        Some("struct") => "an object",
+        Some("i32" | "i64" | "u8" | "u16" | "u32" | "u64") => "a whole number",
+        Some("f64") => "a number",
+        _ if expected == "a sequence" => "a list",
+        _ if expected == "a map" => "an object",
+        _ => expected,
+    };
+    format!("{found}, expected {expected}")
 }

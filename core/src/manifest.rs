@@ -1,7 +1,7 @@
 //! Manifests: objects as people keep them in files.
 
 use serde_json::Value;
-use serde_saphyr::{RenderOptions, SnippetMode};
+use serde_saphyr::{RenderOptions, SnippetMode, UserMessageFormatter};
 
 use crate::diagnose::Code;
 use crate::kinds::{Kind, Object};
@@ -134,6 +134,7 @@ fn parse(line: usize, document: &str) -> Result<Value, Rejection> {
     serde_saphyr::from_str(document).map_err(|error| {
         let mut options = RenderOptions::default();
         options.snippets = SnippetMode::Off;
+        options.formatter = &UserMessageFormatter;
         options.line_offset = u64::try_from(line - 1).unwrap_or_default();
         wrong(Code::Invalid, error.render_with_options(options))
     })

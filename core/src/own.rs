@@ -16,10 +16,11 @@ impl<T> Default for Field<T> {
 impl<T: PartialEq> Field<T> {
     /// Sets the field, if the policy asks for a value.
     ///
-    /// A value that is there already is no conflict, and stays with whoever wrote it.
+    /// A value that is there already is no conflict, and stays with whoever wrote it. What is claimed has a
+    /// name and is written at a path.
     pub(crate) fn claim(
         &mut self,
-        feature: &str,
+        (feature, path): (&str, &str),
         value: Option<T>,
         policy: &Key,
     ) -> Result<(), Finding> {
@@ -30,13 +31,16 @@ impl<T: PartialEq> Field<T> {
                 Ok(())
             }
             (Some((current, _)), Some(value)) if *current == value => Ok(()),
-            (Some((_, owner)), Some(_)) => Err(Finding::about(
-                Code::Conflicted,
-                owner,
-                format!(
-                    "{feature}: already owned by TrafficPolicy {owner}, which sets another value for the same requests; make the values equal, narrow one policy's matchers, or remove the field from one"
-                ),
-            )),
+            (Some((_, owner)), Some(_)) => {
+                let conflict = Finding::about(
+                    Code::Conflicted,
+                    owner,
+                    format!(
+                        "{feature}: already owned by TrafficPolicy {owner}, which sets another value for the same requests; make the values equal, narrow one policy's matchers, or remove the field from one"
+                    ),
+                );
+                Err(conflict.at(path))
+            }
         }
     }
 }

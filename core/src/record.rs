@@ -16,9 +16,13 @@ use crate::graph::Reader;
 use crate::key::Key;
 use crate::model::destination::KubeService;
 use crate::model::mesh::MeshKind;
+use crate::model::selector::Destinations;
 use crate::model::{AccessPolicy, Destination, Labels, TrafficPolicy};
 use crate::translate::authorization::authorization;
 use crate::translate::traffic::{Refused, Traffic, traffic, unsupported_mesh};
+
+/// Where policies select destinations.
+pub(crate) const SELECTORS: &str = "spec.destinationSelector";
 
 /// A destination, translated.
 #[derive(Clone, Debug, PartialEq)]
@@ -101,21 +105,25 @@ impl Record {
             federation: None,
         };
         let (Some(service), Some(site)) = (service, site) else {
-            let finding = service
-                .zip(reader.mesh(destination))
-                .and_then(|(service, mesh)| match mesh.kind {
-                    MeshKind::Osm(_) => Some(unsupported_mesh(service, "osm")),
-                    MeshKind::Other(name) => Some(unsupported_mesh(service, name)),
-                    MeshKind::Istio(_) => None,
-                });
-            record.traffic_policies = without_output(traffic_policies, finding.as_ref());
-            record.access_policies = without_output(access_policies, finding.as_ref());
+            let sort = reader.mesh(destination).and_then(|mesh| match mesh.kind {
+                MeshKind::Osm(_) => Some("osm"),
+                MeshKind::Other(name) => Some(name),
+                MeshKind::Istio(_) => None,
+            });
+            let finding = |destinations: &Destinations| {
+                let (service, sort) = service.zip(sort)?;
+                Some(unsupported_mesh(service, sort).at(selecting(destinations, service)))
+            };
+            record.traffic_policies =
+                without_output(traffic_policies, |it| finding(&it.destinations));
+            record.access_policies =
+                without_output(access_policies, |it| finding(&it.destinations));
             return record;
         };
         if reader.is_duplicate(destination, service) {
             record.site = None;
-            record.traffic_policies = without_output(traffic_policies, None);
-            record.access_policies = without_output(access_policies, None);
+            record.traffic_policies = without_output(traffic_policies, |_| None);
+            record.access_policies = without_output(access_policies, |_| None);
             return record;
         }
         record.federation = federate(destination, site, reader.index()).map(Arc::new);
@@ -138,14 +146,25 @@ impl Record {
     }
 }
 
+/// What of a policy selects a destination.
+pub(crate) fn selecting(destinations: &Destinations, service: &KubeService) -> String {
+    destinations.path_to(SELECTORS, service)
+}
+
 /// Policies on a destination for which nothing is made.
-fn without_output<P>(policies: Vec<Arc<P>>, finding: Option<&Finding>) -> Box<[Bound<P>]> {
+fn without_output<P>(
+    policies: Vec<Arc<P>>,
+    finding: impl Fn(&P) -> Option<Finding>,
+) -> Box<[Bound<P>]> {
     policies
         .into_iter()
-        .map(|policy| Bound {
-            policy,
-            errors: finding.into_iter().cloned().collect(),
-            is_applied: finding.is_none(),
+        .map(|policy| {
+            let finding = finding(&policy);
+            Bound {
+                policy,
+                is_applied: finding.is_none(),
+                errors: finding.into_iter().collect(),
+            }
         })
         .collect()
 }

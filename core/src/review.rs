@@ -182,12 +182,8 @@ fn change(
         .unwrap_or_default();
     let errors::Own { new, told } = errors;
     let found = ruling.errors.into_iter();
-    let found = found.filter(|finding| !told.contains(&finding.message));
-    let denials: Vec<_> = new
-        .iter()
-        .map(Denial::from)
-        .chain(found.map(Denial::from))
-        .collect();
+    let found = found.filter(|finding| !told.contains(finding));
+    let denials: Vec<_> = new.into_iter().chain(found).map(Denial::from).collect();
     let mut remarks = candidate.dropped();
     if denials.is_empty() {
         remarks.extend(ruling.remarks);
@@ -232,7 +228,7 @@ fn unreadable(rejection: &Rejection, is_old: bool, mut remarks: Vec<Remark>) -> 
         let text = format!("still cannot be read and has no effect: {rejection}");
         remarks.push(Remark::new(Weight::Reach, text));
     } else {
-        denials.push(Denial::from(rejection));
+        denials.push(Denial::from(Finding::from(rejection)));
     }
     Outcome {
         denials,
@@ -271,11 +267,12 @@ impl Outcome {
         lines::fit(self.remarks.iter().map(|remark| remark.text.as_str()))
     }
 
-    /// What to do about the denials: each advice once, in the order of the denials.
-    pub fn remedies(&self) -> Vec<&'static str> {
+    /// What to do about the denials: each advice once, with the first denial that it is good for.
+    pub fn remedies(&self) -> impl Iterator<Item = (&Denial, &'static str)> {
         let mut told = BTreeSet::new();
-        let all = self.denials.iter().filter_map(Denial::remedy);
-        all.filter(|remedy| told.insert(*remedy)).collect()
+        let denials = self.denials.iter();
+        let all = denials.filter_map(|denial| Some((denial, denial.remedy()?)));
+        all.filter(move |(_, remedy)| told.insert(*remedy))
     }
 }
 
@@ -301,22 +298,12 @@ impl Denial {
     }
 }
 
-impl From<&Rejection> for Denial {
-    fn from(rejection: &Rejection) -> Self {
-        Self {
-            path: Some(rejection.path.clone()),
-            code: rejection.code,
-            message: rejection.message.clone(),
-        }
-    }
-}
-
 impl From<Finding> for Denial {
     fn from(finding: Finding) -> Self {
         Self {
-            path: None,
+            message: finding.text(),
             code: finding.code,
-            message: finding.message,
+            path: finding.path,
         }
     }
 }

@@ -4,9 +4,10 @@
 //! bounded: errors come first, then the order of keys, and what finds no room is counted.
 //! Conditions leave this room without times; whoever writes them knows what stood there before.
 
+pub(crate) mod caller;
 mod destination;
 mod mesh;
-pub(crate) mod policy;
+mod policy;
 mod virtual_mesh;
 
 use std::collections::BTreeMap;
@@ -160,7 +161,7 @@ fn state(is_accepted: bool) -> ApprovalState {
 
 /// A message that fits into a status.
 fn message(finding: &Finding) -> String {
-    let text = &finding.message;
+    let text = finding.to_string();
     let mut room = MAX_MESSAGE;
     for (at, letter) in text.char_indices() {
         let size = match letter {
@@ -173,7 +174,7 @@ fn message(finding: &Finding) -> String {
             None => return format!("{}…", &text[..at]),
         }
     }
-    text.clone()
+    text
 }
 
 /// How much room something takes.

@@ -25,7 +25,13 @@ static UNIVERSE: LazyLock<Vec<Vec<Object>>> = LazyLock::new(|| {
     let mut objects: BTreeMap<(Kind, Key), Vec<Object>> = BTreeMap::new();
     let cluster = include_str!("universe/cluster.yaml");
     let management = include_str!("universe/management.yaml");
-    for (text, name) in [(management, ""), (cluster, "c1"), (cluster, "c2")] {
+    let one = include_str!("universe/one.yaml");
+    for (text, name) in [
+        (management, ""),
+        (cluster, "c1"),
+        (one, "c1"),
+        (cluster, "c2"),
+    ] {
         for entry in manifest::read(text, name) {
             let Entry::Object(object) = entry else {
                 panic!("{entry:?}")
@@ -71,16 +77,28 @@ impl fmt::Debug for Event {
 fn event() -> impl Strategy<Value = Event> {
     let cluster = || prop_oneof![Just("c1"), Just("c2"), Just("")];
     prop_oneof![
-        40 => (0..UNIVERSE.len(), 0..4_usize).prop_map(|(object, form)| Event::Object(object, form)),
+        40 => (0..UNIVERSE.len(), any::<prop::sample::Index>())
+            .prop_map(|(object, form)| Event::Object(object, form.index(UNIVERSE[object].len() + 1))),
         3 => cluster().prop_map(Event::Synced),
         1 => prop_oneof![Just("c1"), Just("c2")].prop_map(Event::Forget),
     ]
 }
 
-/// A way for the world to be: most objects in their first form, and then some things happen.
-fn history() -> impl Strategy<Value = (Vec<bool>, Vec<Vec<Event>>)> {
+/// A way for the world to be: most objects in their first form, most clusters listed to their end;
+/// and then some things happen.
+fn history() -> impl Strategy<Value = (Vec<Event>, Vec<Vec<Event>>)> {
+    let there = prop::collection::vec(prop::bool::weighted(0.7), UNIVERSE.len());
+    let synced = prop::sample::subsequence(&["c1", "c2"][..], 0..=2);
+    let beginning = (there, synced).prop_map(|(there, synced)| {
+        let there = there.into_iter().enumerate();
+        let objects = there.filter_map(|(object, is_there)| is_there.then_some(object));
+        objects
+            .map(|object| Event::Object(object, 0))
+            .chain(synced.into_iter().map(Event::Synced))
+            .collect()
+    });
     (
-        prop::collection::vec(prop::bool::weighted(0.7), UNIVERSE.len()),
+        beginning,
         prop::collection::vec(prop::collection::vec(event(), 1..4), 1..12),
     )
 }
@@ -206,16 +224,11 @@ proptest! {
     #![proptest_config(Config { cases: sequences(), failure_persistence: None, ..Config::default() })]
 
     #[test]
-    fn any_history_comes_out_as_a_fresh_start_on_its_end((there, steps) in history()) {
+    fn any_history_comes_out_as_a_fresh_start_on_its_end((beginning, steps) in history()) {
         let mut world = World::default();
-        let mut changes = Vec::new();
-        for (object, is_there) in there.iter().enumerate() {
-            if *is_there {
-                changes.extend(world.change(&Event::Object(object, 0)));
-            }
-        }
+        let changes: Vec<_> = beginning.iter().flat_map(|event| world.change(event)).collect();
         let (mut state, _) = State::default().step(changes);
-        let beginning = sorted(&state);
+        let at_first = sorted(&state);
         let mut merged: Option<Delta> = None;
         for events in &steps {
             let changes: Vec<_> = events.iter().flat_map(|event| world.change(event)).collect();
@@ -230,7 +243,7 @@ proptest! {
             state = after;
         }
         if let Some(merged) = merged {
-            same(&patched(beginning.clone(), &merged)?, &sorted(&state))?;
+            same(&patched(at_first.clone(), &merged)?, &sorted(&state))?;
         }
         let fresh = world.fresh();
         let outputs = sorted(&state);
@@ -239,7 +252,7 @@ proptest! {
             let looked_up = state.output(key);
             prop_assert_eq!(looked_up.as_ref(), Some(output), "{}", key);
         }
-        for key in beginning.keys().filter(|key| !outputs.contains_key(key)) {
+        for key in at_first.keys().filter(|key| !outputs.contains_key(key)) {
             prop_assert_eq!(state.output(key), None, "{}", key);
         }
         let keys: BTreeSet<_> = state.output_sets().flat_map(|set| set.keys).collect();
@@ -254,15 +267,9 @@ proptest! {
     #![proptest_config(Config { cases: sequences() / 4, failure_persistence: None, ..Config::default() })]
 
     #[test]
-    fn every_status_that_differs_is_said_to((there, steps) in history()) {
+    fn every_status_that_differs_is_said_to((beginning, steps) in history()) {
         let mut world = World::default();
-        let mut changes = Vec::new();
-        for (object, is_there) in there.iter().enumerate() {
-            if *is_there {
-                changes.extend(world.change(&Event::Object(object, 0)));
-            }
-        }
-        changes.extend(world.change(&Event::Synced("c1")));
+        let changes: Vec<_> = beginning.iter().flat_map(|event| world.change(event)).collect();
         let (mut state, _) = State::default().step(changes);
         for events in &steps {
             let changes: Vec<_> = events.iter().flat_map(|event| world.change(event)).collect();

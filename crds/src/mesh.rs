@@ -68,6 +68,11 @@ pub struct IstioMesh {
     #[serde(default, deserialize_with = "wire::nullable")]
     #[serde(skip_serializing_if = "wire::is_default")]
     pub trust_domain: String,
+    /// Network of the mesh's workloads, ours: clusters of one network reach each other's pods. Empty
+    /// where istiod gives it no name.
+    #[serde(default, deserialize_with = "wire::nullable")]
+    #[serde(skip_serializing_if = "wire::is_default")]
+    pub network: String,
     /// ServiceAccount under which istiod runs.
     #[serde(default, deserialize_with = "wire::nullable")]
     #[serde(skip_serializing_if = "wire::is_default")]

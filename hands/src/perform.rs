@@ -123,6 +123,15 @@ impl Memory {
     }
 }
 
+/// Whether the status says of the certificate as it is that something has failed.
+fn has_failed(certificate: &IssuedCertificate) -> bool {
+    let status = certificate.status.as_ref();
+    status.is_some_and(|status| {
+        status.state == IssuedCertificateState::Failed
+            && Some(status.observed_generation) == certificate.metadata.generation
+    })
+}
+
 // === impl Hands ===
 
 impl Hands {
@@ -177,8 +186,12 @@ impl Hands {
                 };
                 progress.again = pods::look_again(&progress.restart);
             }
-            self.write_status(&mut observed.certificate, &progress)
-                .await?;
+            // What failed is said until it has been tried again: a status that goes back and forth would
+            // be written for as long as the trouble lasts.
+            if decision.actions.is_empty() || !has_failed(&observed.certificate) {
+                self.write_status(&mut observed.certificate, &progress)
+                    .await?;
+            }
             if decision.actions.is_empty() || progress.again.is_some() {
                 return Ok(Some(progress));
             }

@@ -10,13 +10,14 @@
 //! per cluster, so a kind names all that its spec is valid for ([`Kind::versions`]).
 //!
 //! Reading order: [`kind`], [`virtual_service`], [`destination_rule`], [`service_entry`],
-//! [`gateway`], [`authorization_policy`], [`string_match`], [`mesh_config`].
+//! [`gateway`], [`authorization_policy`], [`string_match`], [`mesh_config`], [`mesh_networks`].
 
 pub mod authorization_policy;
 pub mod destination_rule;
 pub mod gateway;
 pub mod kind;
 pub mod mesh_config;
+pub mod mesh_networks;
 pub mod service_entry;
 pub mod string_match;
 pub mod virtual_service;
@@ -26,6 +27,7 @@ pub use destination_rule::DestinationRule;
 pub use gateway::Gateway;
 pub use kind::Kind;
 pub use mesh_config::MeshConfig;
+pub use mesh_networks::MeshNetworks;
 pub use service_entry::ServiceEntry;
 pub use string_match::StringMatch;
 pub use virtual_service::VirtualService;

@@ -12,7 +12,7 @@ pub(crate) enum Shown {
     #[value(name = "mesh", aliases = ["meshes", "msh"])]
     Mesh,
     /// Workloads that discovery found
-    #[value(name = "workload", aliases = ["workloads", "mwl"])]
+    #[value(name = "workload", aliases = ["workloads", "mwl", "wl"])]
     Workload,
     /// Destinations that discovery found
     #[value(name = "destination", aliases = ["destinations", "dst"])]
@@ -21,10 +21,10 @@ pub(crate) enum Shown {
     #[value(name = "trafficpolicy", aliases = ["trafficpolicies", "tp"])]
     TrafficPolicy,
     /// Access policies
-    #[value(name = "accesspolicy", aliases = ["accesspolicies", "acp"])]
+    #[value(name = "accesspolicy", aliases = ["accesspolicies", "acp", "ap"])]
     AccessPolicy,
     /// Virtual meshes
-    #[value(name = "virtualmesh", aliases = ["virtualmeshes", "vmesh", "vmeshes"])]
+    #[value(name = "virtualmesh", aliases = ["virtualmeshes", "vmesh", "vmeshes", "vm"])]
     VirtualMesh,
     /// Registered clusters
     #[value(name = "kubernetescluster", aliases = ["kubernetesclusters", "kc"])]
@@ -80,6 +80,17 @@ mod tests {
             for name in all {
                 assert_eq!(Shown::from_str(name, true), Ok(*shown), "{name}");
             }
+        }
+    }
+
+    #[test]
+    fn a_kind_goes_by_the_short_names_of_other_command_lines() {
+        for (name, shown) in [
+            ("wl", Shown::Workload),
+            ("ap", Shown::AccessPolicy),
+            ("vm", Shown::VirtualMesh),
+        ] {
+            assert_eq!(Shown::from_str(name, true), Ok(shown), "{name}");
         }
     }
 }

@@ -58,7 +58,7 @@ impl Management {
         })
     }
 
-    /// Every object of a kind.
+    /// Every object of a kind, by namespace and name.
     pub(crate) async fn list(
         &self,
         kind: Shown,
@@ -87,6 +87,10 @@ impl Management {
             object.types = Some(types(&resource));
             object.metadata.managed_fields = None;
         }
+        found.sort_by(|left, right| {
+            let (left, right) = (&left.metadata, &right.metadata);
+            (&left.namespace, &left.name).cmp(&(&right.namespace, &right.name))
+        });
         Ok(found)
     }
 

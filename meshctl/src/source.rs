@@ -4,37 +4,35 @@
 //! named `*.yaml`, `*.yml` and `*.json`, and nothing whose name begins with a dot. What cannot be
 //! read stands for itself: the rest is read all the same.
 //!
-//! In reading order: `walk` (which files there are), `served` (what API servers know of our
-//! kinds).
+//! In reading order: `walk` (which files there are), `part` (what a file holds), `served` (what
+//! API servers know of our kinds), `place` (where something stands).
 
+mod part;
+mod place;
 mod served;
 mod walk;
 
 use std::collections::BTreeMap;
-use std::collections::btree_map::Entry as MapEntry;
+use std::collections::btree_map::Entry;
 use std::fmt;
-use std::fs::File;
-use std::io::{self, Read};
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::thread;
 
-use ferromesh_core::manifest::{self, Entry};
-use ferromesh_core::model::{Code, Rejection};
-use ferromesh_core::{Key, Kind, Object, Scope, review};
+use ferromesh_core::model::Rejection;
+use ferromesh_core::{Key, Kind, Object, Scope, manifest};
 use ferromesh_crds::name::Namespace;
-use serde_json::{Value, json};
+use serde_json::Value;
 
+use self::part::{Part, Sort};
+pub(crate) use self::place::Place;
 use self::walk::Walk;
 use crate::error::Error;
 
-/// The largest file that is read, in bytes: more than a dump of a cluster with 10,000 pods.
-const MAX_FILE: u64 = 256 << 20;
-
 /// What stands for the standard input of this process.
-const STDIN: &str = "-";
+pub(crate) const STDIN: &str = "-";
 
 /// What came of files.
 #[derive(Debug, Default)]
@@ -49,10 +47,10 @@ pub(crate) struct Reading {
     pub(crate) ignored: usize,
 }
 
-/// An object and the file it came from.
+/// An object and where it stands.
 #[derive(Debug)]
 pub(crate) struct Located {
-    pub(crate) file: Arc<str>,
+    pub(crate) place: Place,
     pub(crate) object: Object,
     /// As it is written; only of the kinds that are judged.
     pub(crate) wire: Option<Value>,
@@ -61,16 +59,20 @@ pub(crate) struct Located {
 /// Something that could not be read.
 #[derive(Debug)]
 pub(crate) struct Fault {
-    pub(crate) file: Arc<str>,
+    pub(crate) place: Place,
     /// What it is called, as far as that can be told.
-    pub(crate) name: String,
-    pub(crate) rejection: Rejection,
+    pub(crate) object: Option<String>,
+    /// The field; none where it is not one alone.
+    pub(crate) field: Option<String>,
+    pub(crate) message: String,
+    /// What to do about it, where the message does not say so.
+    pub(crate) remedy: Option<String>,
 }
 
 /// Something that could be read and is perhaps not meant.
 #[derive(Debug)]
 pub(crate) struct Doubt {
-    pub(crate) file: Arc<str>,
+    pub(crate) place: Place,
     pub(crate) message: String,
 }
 
@@ -86,25 +88,62 @@ pub(crate) enum Cluster<'a> {
     Managed(&'a str),
 }
 
+impl Fault {
+    /// Something that has no name of its own.
+    fn nameless(place: Place, message: String) -> Self {
+        Self {
+            place,
+            object: None,
+            field: None,
+            message,
+            remedy: None,
+        }
+    }
+
+    /// An object that cannot be read.
+    fn of(place: Place, object: &Value, rejection: Rejection, remedy: Option<String>) -> Self {
+        let kind = object.get("kind").and_then(Value::as_str);
+        let name = object.pointer("/metadata/name");
+        let has_name = name.is_some_and(|name| !name.is_null() && name != "");
+        Self {
+            place,
+            object: if has_name {
+                Some(manifest::name(object).trim_start().to_owned())
+            } else {
+                kind.map(str::to_owned)
+            },
+            // The object itself has no path.
+            field: Some(rejection.path).filter(|path| path != "."),
+            message: rejection.message,
+            remedy,
+        }
+    }
+}
+
 impl fmt::Display for Fault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self {
-            file,
-            name,
-            rejection,
+            place,
+            object,
+            field,
+            message,
+            remedy,
         } = self;
-        // The root has no path, and what has no name has only a path.
-        match rejection.path.as_str() {
-            "." => write!(f, "{file}: {name}: {}", rejection.message),
-            path if path == name => write!(f, "{file}: {rejection}"),
-            _ => write!(f, "{file}: {name}: {rejection}"),
+        write!(f, "{place}: ")?;
+        for part in [object, field].into_iter().flatten() {
+            write!(f, "{part}: ")?;
+        }
+        f.write_str(message)?;
+        match remedy {
+            Some(remedy) => write!(f, "; {remedy}"),
+            None => Ok(()),
         }
     }
 }
 
 impl fmt::Display for Doubt {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: {}", self.file, self.message)
+        write!(f, "{}: {}", self.place, self.message)
     }
 }
 
@@ -129,47 +168,44 @@ impl Cluster<'_> {
 }
 
 impl Reading {
-    fn add(&mut self, file: &Arc<str>, part: Part, cluster: Cluster<'_>) {
-        let Part {
-            entry,
-            wire,
-            doubts,
-        } = part;
-        let doubt = |message| Doubt {
-            file: Arc::clone(file),
-            message,
-        };
-        match entry {
-            Entry::Object(object) if cluster.has(object.kind()) => {
-                self.doubts.extend(doubts.into_iter().map(doubt));
+    fn add(&mut self, part: Part, cluster: Cluster<'_>) {
+        let Part { place, sort } = part;
+        match sort {
+            Sort::Object {
+                object,
+                wire,
+                doubt,
+            } => {
+                self.doubts.extend(doubt.map(|message| Doubt {
+                    place: place.clone(),
+                    message,
+                }));
                 let id = (object.kind(), object.key().clone());
                 let located = Located {
-                    file: Arc::clone(file),
+                    place,
                     object,
                     wire,
                 };
                 match self.objects.entry(id) {
-                    MapEntry::Vacant(place) => {
-                        place.insert(located);
+                    Entry::Vacant(entry) => {
+                        entry.insert(located);
                     }
-                    MapEntry::Occupied(mut place) => {
-                        let again = repetition(place.get(), &located, cluster);
-                        self.doubts.extend(again.map(doubt));
-                        place.insert(located);
+                    Entry::Occupied(mut entry) => {
+                        let again = repetition(entry.get(), &located, cluster);
+                        self.doubts.extend(again.map(|message| Doubt {
+                            place: located.place.clone(),
+                            message,
+                        }));
+                        entry.insert(located);
                     }
                 }
             }
-            Entry::Object(_) => self.ignored += 1,
-            Entry::Ignored { api_version, kind } => {
+            Sort::Ignored { doubt } => {
                 self.ignored += 1;
                 self.doubts
-                    .extend(served::doubt(&api_version, &kind).map(doubt));
+                    .extend(doubt.map(|message| Doubt { place, message }));
             }
-            Entry::Unreadable { name, rejection } => self.faults.push(Fault {
-                file: Arc::clone(file),
-                name,
-                rejection,
-            }),
+            Sort::Fault(fault) => self.faults.push(fault),
         }
     }
 }
@@ -185,19 +221,15 @@ fn repetition(first: &Located, last: &Located, cluster: Cluster<'_>) -> Option<S
         "" => key.name().to_owned(),
         namespace => format!("{namespace}/{}", key.name()),
     };
-    let place = if first.file == last.file {
-        "stands there twice".to_owned()
-    } else {
-        format!("stands in {} too", first.file)
-    };
     let remedy = if is_same {
         "with the same content: remove one of them"
     } else {
         "and differently: the last one counts, remove the other"
     };
     Some(format!(
-        "{} {name} {place}, {remedy}",
-        last.object.kind().name()
+        "{} {name} stands in {} too, {remedy}",
+        last.object.kind().name(),
+        first.place
     ))
 }
 
@@ -219,7 +251,7 @@ pub(crate) fn read(paths: &[PathBuf], cluster: Cluster<'_>) -> Result<Reading, E
         while let at = next.fetch_add(1, Ordering::Relaxed)
             && let (Some(path), Some(slot)) = (files.get(at), read.get(at))
         {
-            slot.get_or_init(|| parts(path, cluster));
+            slot.get_or_init(|| part::all(path, cluster));
         }
     };
     let workers = thread::available_parallelism().map_or(1, NonZeroUsize::get);
@@ -230,17 +262,15 @@ pub(crate) fn read(paths: &[PathBuf], cluster: Cluster<'_>) -> Result<Reading, E
         work();
     });
     let mut reading = Reading::default();
-    for (path, parts) in files.iter().zip(read) {
-        let file = shown(path);
-        for part in parts.into_inner().unwrap_or_default() {
-            reading.add(&file, part, cluster);
-        }
+    for part in read.into_iter().filter_map(OnceLock::into_inner).flatten() {
+        reading.add(part, cluster);
     }
-    for (path, problem) in faults {
-        reading.add(&shown(&path), Part::unreadable(problem), cluster);
-    }
+    let faults = faults.into_iter();
+    reading
+        .faults
+        .extend(faults.map(|(path, problem)| Fault::nameless(Place::file(shown(&path)), problem)));
     reading.doubts.extend(empty.iter().map(|path| Doubt {
-        file: shown(path),
+        place: Place::file(shown(path)),
         message: "holds no *.yaml, *.yml or *.json".to_owned(),
     }));
     Ok(reading)
@@ -252,112 +282,4 @@ fn shown(path: &Path) -> Arc<str> {
         Some(STDIN) => "stdin".into(),
         _ => path.display().to_string().into(),
     }
-}
-
-/// A part of a file.
-struct Part {
-    entry: Entry,
-    wire: Option<Value>,
-    doubts: Vec<String>,
-}
-
-impl Part {
-    fn new(entry: Entry) -> Self {
-        Self {
-            entry,
-            wire: None,
-            doubts: Vec::new(),
-        }
-    }
-
-    /// A file or directory that cannot be read.
-    fn unreadable(problem: String) -> Self {
-        Self::new(Entry::Unreadable {
-            name: "file".to_owned(),
-            rejection: Rejection {
-                path: "file".to_owned(),
-                code: Code::Invalid,
-                message: problem,
-            },
-        })
-    }
-
-    /// One object.
-    fn object(value: &Value, cluster: Cluster<'_>) -> Self {
-        if let Some(rejection) = served::refusal(value) {
-            let name = manifest::name(value);
-            return Self::new(Entry::Unreadable { name, rejection });
-        }
-        let mut part = Self::new(manifest::read_object(value, cluster.name()));
-        let Entry::Object(object) = &part.entry else {
-            return part;
-        };
-        let kind = object.kind();
-        let mut wire = review::judged(&kind.group(), kind.name()).map(|_| value.clone());
-        if let Cluster::Management { namespace } = cluster
-            && object.key().namespace().is_empty()
-            && is_namespaced(kind)
-        {
-            let mut value = wire.unwrap_or_else(|| value.clone());
-            value["metadata"]["namespace"] = json!(namespace.as_str());
-            part.doubts.push(format!(
-                "{} {} has no namespace and is taken for one of {namespace}: write metadata.namespace",
-                kind.name(),
-                object.key().name(),
-            ));
-            part.entry = manifest::read_object(&value, cluster.name());
-            wire = Some(value);
-        }
-        part.wire = wire;
-        part
-    }
-}
-
-/// What a file holds.
-fn parts(path: &Path, cluster: Cluster<'_>) -> Vec<Part> {
-    let text = match text(path) {
-        Ok(text) => text,
-        Err(problem) => return vec![Part::unreadable(problem)],
-    };
-    let mut parts = Vec::new();
-    let mut add = |document| match document {
-        Ok(value) => {
-            let objects = manifest::objects(&value).into_iter();
-            parts.extend(objects.map(|object| Part::object(object, cluster)));
-        }
-        Err(rejection) => parts.push(Part::new(Entry::unreadable(rejection))),
-    };
-    match json_values(&text) {
-        Some(values) => values.into_iter().map(Ok).for_each(&mut add),
-        None => manifest::documents(&text).for_each(&mut add),
-    }
-    parts
-}
-
-/// Reads a file, if it is a text of bounded size.
-fn text(path: &Path) -> Result<String, String> {
-    let mut bytes = Vec::new();
-    let read = if path == Path::new(STDIN) {
-        io::stdin().take(MAX_FILE + 1).read_to_end(&mut bytes)
-    } else {
-        File::open(path).and_then(|file| file.take(MAX_FILE + 1).read_to_end(&mut bytes))
-    };
-    let size = read.map_err(|error| error.to_string())?;
-    if u64::try_from(size).is_ok_and(|size| size > MAX_FILE) {
-        return Err(format!("is larger than {} MiB: split it", MAX_FILE >> 20));
-    }
-    String::from_utf8(bytes).map_err(|_| "is no text in UTF-8".to_owned())
-}
-
-/// Parses a text that is JSON throughout. What is dumped from a large cluster is, and is one list.
-fn json_values(text: &str) -> Option<Vec<Value>> {
-    if !text.trim_start().starts_with('{') {
-        return None;
-    }
-    let values = serde_json::Deserializer::from_str(text).into_iter();
-    values.collect::<Result<_, _>>().ok()
-}
-
-fn is_namespaced(kind: Kind) -> bool {
-    !matches!(kind, Kind::Namespace | Kind::Node)
 }

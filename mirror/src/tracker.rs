@@ -119,7 +119,7 @@ impl Tracker {
                 self.event(Event::Credential { name, kubeconfig });
             }
             Object::Deployment(deployment) => {
-                self.want(&key, deployment.containers.istiod.is_some());
+                self.want(&key, deployment.istiod.is_some());
             }
             _ => {}
         }

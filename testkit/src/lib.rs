@@ -3,5 +3,7 @@
 //! In reading order:
 //!
 //! - [`fakeapi`]: an API server in memory, for the tests that need its protocol and not its processes.
+//! - [`fleet`]: objects of fleets of any size.
 
 pub mod fakeapi;
+pub mod fleet;

@@ -83,12 +83,10 @@ fn details(request: &AdmissionRequest<DynamicObject>) -> StatusDetails {
 fn invalid(request: &AdmissionRequest<DynamicObject>, outcome: &Outcome) -> Status {
     let told = outcome.denials.iter().take(MAX_CAUSES).map(cause);
     let more = outcome.denials.len().saturating_sub(MAX_CAUSES);
-    let more = (more > 0).then(|| remark(format!("{more} more errors")));
-    let remedies = outcome.remedies().into_iter();
-    let causes: Vec<_> = told
-        .chain(more)
-        .chain(remedies.map(|remedy| remark(remedy.to_owned())))
-        .collect();
+    let more = (more > 0).then(|| remark(WHOLE.to_owned(), format!("{more} more errors")));
+    let remedies = outcome.remedies();
+    let remedies = remedies.map(|(denial, remedy)| remark(field(denial), remedy.to_owned()));
+    let causes: Vec<_> = told.chain(more).chain(remedies).collect();
     let message = causes
         .iter()
         .map(|cause| format!("{}: {}", cause.field, cause.message))
@@ -106,16 +104,20 @@ fn cause(denial: &Denial) -> StatusCause {
     StatusCause {
         reason: reason(denial.code).to_owned(),
         message: shortened(denial.message.clone()),
-        field: denial.path.clone().unwrap_or_else(|| WHOLE.to_owned()),
+        field: field(denial),
     }
 }
 
+fn field(denial: &Denial) -> String {
+    denial.path.clone().unwrap_or_else(|| WHOLE.to_owned())
+}
+
 /// Something to say about the causes before it.
-fn remark(message: String) -> StatusCause {
+fn remark(field: String, message: String) -> StatusCause {
     StatusCause {
         reason: String::new(),
         message,
-        field: WHOLE.to_owned(),
+        field,
     }
 }
 

@@ -204,7 +204,12 @@ impl Running {
         };
         let now = Instant::now();
         watched.due = now + delay;
-        watched.earliest = now + PAUSE;
+        // What fails may itself be what changes the objects that are watched.
+        watched.earliest = if passed.has_failed {
+            watched.due
+        } else {
+            now + PAUSE
+        };
         if let Some(Seen::Progress(progress)) = &passed.seen {
             watched.not_after = progress.live.as_ref().map(|live| live.not_after);
         }

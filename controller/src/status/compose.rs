@@ -7,9 +7,10 @@ use ferromesh_crds::meta::RELEASE_MASS_DELETE_ANNOTATION;
 use ferromesh_mirror::{ClusterView, Clusters, Condition};
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1 as k8s;
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 use tokio::time::Instant;
 
+use super::conditions;
 use super::stored::Subject;
 use crate::certs::{TrustReports, WantedSet};
 use crate::holds::{Hold, Holds};
@@ -26,22 +27,15 @@ const MAX_UNREADABLE: usize = 1024;
 
 /// A status without the times of its conditions.
 pub(crate) struct Composed {
-    pub(super) fields: Map<String, Value>,
-    pub(super) findings: Vec<Finding>,
+    fields: Map<String, Value>,
+    findings: Vec<Finding>,
 }
 
 impl Composed {
     /// The status over what was said before, with the times of its conditions.
     pub(super) fn over(self, stored: &[k8s::Condition], now: Timestamp) -> Value {
-        let Self {
-            mut fields,
-            findings,
-        } = self;
-        let conditions = super::conditions(stored, &findings, now);
-        if !conditions.is_empty() {
-            fields.insert("conditions".to_owned(), json!(conditions));
-        }
-        Value::Object(fields)
+        let conditions = conditions::conditions(stored, &self.findings, now);
+        conditions::status(self.fields, conditions)
     }
 }
 
@@ -86,7 +80,14 @@ impl View<'_> {
             | StatusKind::Workload => false,
         };
         if is_programmed {
-            findings.push(self.programmed.finding(key, generation, self.clusters));
+            let mut programmed = self.programmed.finding(key, generation, self.clusters);
+            let is_refused = findings
+                .iter()
+                .any(|it| it.kind == Type::Accepted && it.status == Status::False);
+            if is_refused && programmed.status == Status::True {
+                "what is accepted of it is written".clone_into(&mut programmed.message);
+            }
+            findings.push(programmed);
         }
         if key.kind == StatusKind::VirtualMesh {
             let virtual_mesh = ObjectRef {
@@ -175,7 +176,13 @@ impl View<'_> {
                 ),
             ),
             Condition::Connected if self.state.is_complete(cluster) => {
-                (Status::True, Reason::Synced, unreadable(view))
+                let unreadable = unreadable(view);
+                let message = if unreadable.is_empty() {
+                    "everything in it is known".to_owned()
+                } else {
+                    unreadable
+                };
+                (Status::True, Reason::Synced, message)
             }
             Condition::Connected => (
                 Status::Unknown,

@@ -1,5 +1,6 @@
 //! What stands in the statuses of the management cluster.
 
+use ferromesh_apply::ssa::Address;
 use ferromesh_core::{Key, StatusKey, StatusKind};
 use ferromesh_crds as crds;
 use ferromesh_crds::condition::Type;
@@ -71,6 +72,19 @@ impl Subject {
         match self {
             Self::Cluster(key) => key,
             Self::Object(key) => &key.key,
+        }
+    }
+
+    /// Where the object is.
+    pub(crate) fn address(&self) -> Address {
+        let resource = self.kind().resource();
+        let key = self.key();
+        Address {
+            group: resource.group,
+            version: resource.version,
+            plural: resource.plural,
+            namespace: key.namespace().to_owned(),
+            name: key.name().to_owned(),
         }
     }
 

@@ -12,7 +12,7 @@ use ferromesh_controller::certs::{
 };
 use ferromesh_crds::condition::{Reason, Status};
 use ferromesh_runtime::backoff::Jitter;
-use ferromesh_testkit::fakeapi::{FakeApi, Fault};
+use ferromesh_testkit::fakeapi::{FakeApi, Fault, Request};
 use jiff::SignedDuration;
 use serde_json::json;
 use tokio::sync::watch;
@@ -299,6 +299,34 @@ async fn an_edit_of_cacerts_is_put_right_within_seconds() {
     assert_eq!(repaired.state, Status::True);
     assert!(began.elapsed() < Duration::from_secs(5));
     assert_eq!(cacerts(fleet.api("cluster-1")).unwrap()["data"], before);
+    fleet.stop().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_refused_is_not_tried_more_often_because_something_else_changes() {
+    let is_cacerts = |request: &Request| {
+        request.plural == "secrets" && request.body["metadata"]["name"] == "cacerts"
+    };
+    let mut fleet = Fleet::with(&["cluster-1"], &api(), &Clock::new(), |managed| {
+        managed["cluster-1"].fail(Fault::refuse(403), is_cacerts);
+    });
+    let refused = fleet
+        .until("cluster-1", |report| report.state == Status::False)
+        .await;
+    assert_eq!(refused.reason, Reason::IssuanceFailed);
+    let api = fleet.api("cluster-1").clone();
+    for nth in 0..300 {
+        api.edit(
+            "somebody",
+            &certificates(),
+            NAMESPACE,
+            &mesh("cluster-1"),
+            |certificate| certificate["metadata"]["annotations"]["nth"] = json!(nth.to_string()),
+        );
+        tokio::time::sleep(Duration::from_millis(200)).await;
+    }
+    let attempts = api.requests().iter().filter(|it| is_cacerts(it)).count();
+    assert!(attempts < 20, "{attempts} in a minute");
     fleet.stop().await;
 }
 

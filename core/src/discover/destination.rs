@@ -12,7 +12,8 @@ use crate::layer::Source;
 use crate::model::destination::{
     Endpoint, EndpointPort, EndpointSubset, KubeService, Port, TargetPort,
 };
-use crate::model::kubernetes::{Node, Pod, Service, endpoints};
+use crate::model::kubernetes::endpoints::{self, IpFamily};
+use crate::model::kubernetes::{EndpointSlice, Node, Pod, Service};
 use crate::model::{Destination, Labels, Workload};
 use crate::naming;
 
@@ -124,8 +125,7 @@ fn nodes<'a>(
         .filter(|pod| pod.labels.contain(&service.selector))
         .collect();
     pods.sort_unstable_by(|left, right| left.key.cmp(&right.key));
-    let endpoints = reader
-        .slices_of(&service.key)
+    let endpoints = slices(reader, service)
         .flat_map(|slice| &slice.subsets)
         .flat_map(|subset| &subset.endpoints)
         .filter_map(|endpoint| endpoint.node.as_deref());
@@ -135,19 +135,33 @@ fn nodes<'a>(
         .filter_map(|node| reader.node(node, service.key.cluster()))
 }
 
+/// Slices of a Service, of one family of addresses where it has slices of both: each pod of a
+/// Service of two families is in both. The first family of the Service counts, which is the one
+/// that Endpoints have.
+fn slices<'a>(
+    reader: &Reader<'a>,
+    service: &Service,
+) -> impl Iterator<Item = &'a Arc<EndpointSlice>> {
+    let slices: Vec<_> = reader.slices_of(&service.key).collect();
+    let preferred = service.ip_families.iter().copied();
+    let family = preferred
+        .chain([IpFamily::V4, IpFamily::V6])
+        .find(|family| slices.iter().any(|slice| slice.family == Some(*family)));
+    slices
+        .into_iter()
+        .filter(move |slice| slice.family.is_none() || slice.family == family)
+}
+
 /// Ready endpoints. Slices with the same ports are one subset, and an address that two slices
-/// list, as they do while it moves from one to the other, is there once. A host name, which a slice
-/// can list too, is no endpoint.
+/// list, as they do while it moves from one to the other, is there once. What is no address is no
+/// endpoint.
 fn endpoints(
     reader: &Reader<'_>,
     service: &Service,
     workloads: &[(&Source, &Arc<Workload>)],
 ) -> Arc<[EndpointSubset]> {
     let mut subsets: Vec<(Vec<EndpointPort>, Vec<Endpoint>)> = Vec::new();
-    for subset in reader
-        .slices_of(&service.key)
-        .flat_map(|slice| &slice.subsets)
-    {
+    for subset in slices(reader, service).flat_map(|slice| &slice.subsets) {
         let ports: Vec<_> = subset.ports.iter().map(EndpointPort::from).collect();
         let at = subsets
             .iter()

@@ -1,5 +1,8 @@
 //! Indexes over the objects of clusters.
 
+use std::sync::Arc;
+
+use super::mesh::is_agent;
 use super::namespace_of;
 use crate::key::Key;
 use crate::kinds::{Kind, Object};
@@ -22,6 +25,10 @@ pub(crate) struct ClusterIndex {
     slices_by_service: Multimap<Key, Key>,
     /// Controllers whose pods could be workloads, by namespace.
     controllers_by_namespace: Multimap<Key, Source>,
+    /// Deployments and pods of certificate agents, by cluster.
+    agents_by_cluster: Multimap<Arc<str>, Source>,
+    /// Nodes by cluster.
+    nodes_by_cluster: Multimap<Arc<str>, Key>,
 }
 
 /// The controller that an owner reference leads to; none for a kind that we do not read.
@@ -68,8 +75,15 @@ impl ClusterIndex {
             kind: object.kind(),
             key: key.clone(),
         };
+        let cluster = || Arc::<str>::from(key.cluster());
         match object {
+            Object::Node(_) => {
+                set(&mut self.nodes_by_cluster, &cluster(), key.clone(), is_new);
+            }
             Object::Pod(pod) => {
+                if is_agent(&pod.labels) {
+                    set(&mut self.agents_by_cluster, &cluster(), source(), is_new);
+                }
                 if let Some(owner) = pod_owner(pod) {
                     set(&mut self.pods_by_owner, &owner, key.clone(), is_new);
                 }
@@ -91,7 +105,18 @@ impl ClusterIndex {
                     is_new,
                 );
             }
-            Object::Deployment(_) | Object::DaemonSet(_) | Object::StatefulSet(_) => {
+            Object::Deployment(deployment) => {
+                if is_agent(&deployment.pod_labels) {
+                    set(&mut self.agents_by_cluster, &cluster(), source(), is_new);
+                }
+                set(
+                    &mut self.controllers_by_namespace,
+                    &namespace_of(key),
+                    source(),
+                    is_new,
+                );
+            }
+            Object::DaemonSet(_) | Object::StatefulSet(_) => {
                 set(
                     &mut self.controllers_by_namespace,
                     &namespace_of(key),
@@ -122,7 +147,6 @@ impl ClusterIndex {
             | Object::AccessPolicy(_)
             | Object::Secret(_)
             | Object::Namespace(_)
-            | Object::Node(_)
             | Object::ConfigMap(_)
             | Object::Endpoints(_) => {}
         }
@@ -171,6 +195,19 @@ impl ClusterIndex {
         namespace: &Key,
     ) -> impl Iterator<Item = &'a Source> + use<'a> {
         members(self.controllers_by_namespace.get(namespace))
+    }
+
+    /// Deployments and pods of certificate agents in a cluster, Deployments first.
+    pub(crate) fn agents_in<'a>(
+        &'a self,
+        cluster: &str,
+    ) -> impl Iterator<Item = &'a Source> + use<'a> {
+        members(self.agents_by_cluster.get(cluster))
+    }
+
+    /// Nodes of a cluster, in key order.
+    pub(crate) fn nodes_in<'a>(&'a self, cluster: &str) -> impl Iterator<Item = &'a Key> + use<'a> {
+        members(self.nodes_by_cluster.get(cluster))
     }
 }
 

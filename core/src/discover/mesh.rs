@@ -2,16 +2,14 @@
 
 use std::sync::Arc;
 
-use ferromesh_istio::{MeshConfig, mesh_config::Lenient};
-use serde_saphyr::{budget, options};
-
 use super::{address, image};
 use crate::graph::Reader;
 use crate::key::Key;
 use crate::model::destination::{ServiceType, TargetPort};
-use crate::model::kubernetes::{Controller, Pod, Service};
+use crate::model::kubernetes::controller::Istiod;
+use crate::model::kubernetes::{ConfigMap, Controller, Service, config_map};
 use crate::model::mesh::{IngressGateway, Installation, Istio, MeshKind};
-use crate::model::{Mesh, Settings};
+use crate::model::{Labels, Mesh, Settings};
 use crate::naming;
 use ferromesh_crds::meta::AGENT_LABEL;
 
@@ -21,11 +19,9 @@ pub(crate) const ISTIOD: &str = "istiod";
 pub(crate) const OSM_CONTROLLER: &str = "osm-controller";
 /// The ConfigMap of an Istio mesh's configuration; `istio-<revision>` for a revision.
 const CONFIG: &str = "istio";
-/// How many values of a mesh's configuration are read, aliases followed: some hundred times what a
-/// large one has. What has more is refused before it holds everything up.
-const MAX_VALUES: usize = 20_000;
-/// What makes proxies answer DNS queries.
-const DNS_CAPTURE: &str = "ISTIO_META_DNS_CAPTURE";
+/// Label of istiod's namespace: the network that all pods of the cluster are in, unless they say
+/// otherwise themselves.
+const NETWORK: &str = "topology.istio.io/network";
 
 /// Whether a Deployment of this name could be a control plane.
 pub(crate) fn is_candidate(name: &str) -> bool {
@@ -59,13 +55,15 @@ pub(crate) fn discover(reader: &Reader<'_>, deployment: &Controller) -> Option<M
         agent_namespace,
         discovered_in: key.cluster().into(),
     };
-    if let Some(image) = &deployment.containers.istiod
+    if let Some(istiod) = &deployment.istiod
         && key.name().starts_with(ISTIOD)
     {
-        let config = configuration(reader, deployment, &Key::local(&name, reader.namespace()));
+        let mesh_key = Key::local(&name, reader.namespace());
+        let config = configuration(reader, deployment, istiod, &mesh_key);
         let istio = Istio {
-            installation: installation(image, region(reader, key.cluster())),
+            installation: installation(&istiod.image, region(reader, key.cluster())),
             trust_domain: config.trust_domain,
+            network: network(reader, key).unwrap_or(config.network),
             service_account: deployment.service_account.clone(),
             ingress_gateways: gateways(reader, key),
             smart_dns: config.smart_dns,
@@ -75,7 +73,7 @@ pub(crate) fn discover(reader: &Reader<'_>, deployment: &Controller) -> Option<M
             agent_namespace(reader, key.cluster()),
         ));
     }
-    let image = deployment.containers.osm_controller.as_ref()?;
+    let image = deployment.osm_controller.as_ref()?;
     (key.name() == OSM_CONTROLLER).then(|| {
         mesh(
             MeshKind::Osm(installation(image, String::new())),
@@ -88,51 +86,60 @@ pub(crate) fn discover(reader: &Reader<'_>, deployment: &Controller) -> Option<M
 #[derive(Default)]
 struct Configuration {
     trust_domain: String,
+    network: String,
     smart_dns: bool,
 }
 
-/// Reads the mesh's configuration: of its revision, else the one without.
+/// Looks at the mesh's configuration: that of its revision, else the one without.
 ///
 /// Where it is missing or cannot be read, what was found earlier stands, as the stored mesh says:
 /// a mesh does not vanish because of a slip in a ConfigMap, and everything in it with it.
-fn configuration(reader: &Reader<'_>, deployment: &Controller, mesh: &Key) -> Configuration {
+fn configuration(
+    reader: &Reader<'_>,
+    deployment: &Controller,
+    istiod: &Istiod,
+    mesh: &Key,
+) -> Configuration {
     let key = &deployment.key;
-    let read = |name: &str| {
-        let config = reader.config_map(&Key::new(name, key.namespace(), key.cluster()))?;
-        let text = config.mesh.as_deref()?;
-        // An empty document is a configuration that says nothing.
-        if text.trim().is_empty() {
-            return Some(MeshConfig::default());
-        }
-        let options = options! { budget: budget! { max_nodes: MAX_VALUES } };
-        serde_saphyr::from_str_with_options::<MeshConfig>(text, options).ok()
+    let find = |name: &str| -> Option<&ConfigMap> {
+        reader
+            .config_map(&Key::new(name, key.namespace(), key.cluster()))
+            .filter(|config| config.mesh != config_map::Mesh::Absent)
+            .map(AsRef::as_ref)
     };
-    let revised = match revision(key.name()) {
-        "default" => None,
-        revision => read(&format!("{CONFIG}-{revision}")),
+    let config = match revision(key.name()) {
+        "default" => find(CONFIG),
+        revision => find(&format!("{CONFIG}-{revision}")).or_else(|| find(CONFIG)),
     };
-    match revised.or_else(|| read(CONFIG)) {
-        Some(config) => {
-            let text = |value: Lenient| value.0;
-            let capture = config
-                .default_config
-                .and_then(|defaults| defaults.proxy_metadata)
-                .and_then(|mut metadata| metadata.remove(DNS_CAPTURE))
-                .flatten();
-            Configuration {
-                trust_domain: config.trust_domain.map(text).unwrap_or_default(),
-                smart_dns: capture.map(text).as_deref() == Some("true"),
-            }
-        }
-        None => reader
-            .stored_mesh(mesh)
-            .and_then(|mesh| mesh.istio())
-            .map(|istio| Configuration {
-                trust_domain: istio.trust_domain.clone(),
-                smart_dns: istio.smart_dns,
-            })
-            .unwrap_or_default(),
+    if let Some(ConfigMap { mesh, networks, .. }) = config
+        && let config_map::Mesh::Says {
+            trust_domain,
+            smart_dns,
+        } = mesh
+    {
+        return Configuration {
+            trust_domain: trust_domain.clone(),
+            network: networks.get(&istiod.registry).cloned().unwrap_or_default(),
+            smart_dns: *smart_dns,
+        };
     }
+    reader
+        .stored_mesh(mesh)
+        .and_then(|mesh| mesh.istio())
+        .map(|istio| Configuration {
+            trust_domain: istio.trust_domain.clone(),
+            network: istio.network.clone(),
+            smart_dns: istio.smart_dns,
+        })
+        .unwrap_or_default()
+}
+
+/// The network that the label of istiod's namespace names; it comes before the configuration (Istio:
+/// topology labels).
+fn network(reader: &Reader<'_>, istiod: &Key) -> Option<String> {
+    let namespace = reader.namespace_of(istiod)?;
+    let network = namespace.labels.get(NETWORK)?;
+    (!network.is_empty()).then(|| network.to_owned())
 }
 
 /// The region of a cluster: that of the first of its nodes that says one.
@@ -145,19 +152,20 @@ fn region(reader: &Reader<'_>, cluster: &str) -> String {
         .to_owned()
 }
 
-/// The namespace of the certificate agent in a cluster, empty where there is none.
+/// The namespace of the certificate agent in a cluster, empty where there is none: that of its
+/// Deployment, which stands while its pods come and go, else that of its first pod.
 fn agent_namespace(reader: &Reader<'_>, cluster: &str) -> String {
     reader
-        .pods(cluster)
-        .find(|pod| is_agent(pod))
-        .map(|pod| pod.key.namespace().to_owned())
+        .agents_in(cluster)
+        .next()
+        .map(|agent| agent.key.namespace().to_owned())
         .unwrap_or_default()
 }
 
-/// Whether a pod is the agent that manages certificates.
-pub(crate) fn is_agent(pod: &Pod) -> bool {
+/// Whether pods of these labels are the agent that manages certificates.
+pub(crate) fn is_agent(pod_labels: &Labels) -> bool {
     let (key, value) = AGENT_LABEL;
-    pod.labels.get(key) == Some(value)
+    pod_labels.get(key) == Some(value)
 }
 
 /// Ingress gateways in istiod's namespace, the older way to find them.

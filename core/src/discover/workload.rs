@@ -4,7 +4,8 @@ use crate::graph::Reader;
 use crate::key::Key;
 use crate::kinds::Kind;
 use crate::layer::Source;
-use crate::model::kubernetes::{Controller, Pod};
+use crate::model::kubernetes::controller::INJECT;
+use crate::model::kubernetes::{Controller, REVISION};
 use crate::model::workload::KubeWorkload;
 use crate::model::{Labels, Mesh, Workload};
 use crate::naming;
@@ -13,8 +14,6 @@ use super::mesh::ControlPlanes;
 
 /// Label of a namespace that turns injection on.
 const INJECTION: &str = "istio-injection";
-/// Label of a namespace, of a template and of an injected pod that names a revision.
-const REVISION: &str = "istio.io/rev";
 /// Namespaces in which Istio's injector does nothing, whatever their labels say.
 const NEVER_INJECTED: [&str; 4] = [
     "kube-system",
@@ -67,44 +66,37 @@ pub(crate) fn discover(
 /// What pods of a controller carry: as the template says, else as its pods show, else as they
 /// would once there are any. A workload does not end when it is scaled to zero.
 fn proxy(reader: &Reader<'_>, source: &Source, controller: &Controller) -> Option<Proxy> {
-    let containers = &controller.containers;
-    if containers.istio_proxy {
+    if controller.proxies.istio {
         // Nothing was injected here: only the template itself can say for whom it was written.
+        let revision = controller.revision.as_deref();
         return Some(Proxy::Istio {
-            revision: controller
-                .injection
-                .revision
-                .clone()
-                .or_else(|| revision(reader, controller)),
+            revision: revision
+                .or_else(|| controller.pod_labels.get(REVISION))
+                .map(str::to_owned)
+                .or_else(|| revision_of_new(reader, controller)),
         });
     }
-    if containers.osm_proxy {
+    if controller.proxies.osm {
         return Some(Proxy::Osm);
     }
     let mut has_pods = false;
     for pod in reader.pods_of(source) {
         has_pods = true;
-        if pod.containers.istio_proxy {
+        if pod.proxies.istio {
             return Some(Proxy::Istio {
-                revision: pod_revision(pod, controller).or_else(|| revision(reader, controller)),
+                revision: pod
+                    .revision
+                    .clone()
+                    .or_else(|| revision_of_new(reader, controller)),
             });
         }
-        if pod.containers.osm_proxy {
+        if pod.proxies.osm {
             return Some(Proxy::Osm);
         }
     }
     (!has_pods && is_injected(reader, controller)).then(|| Proxy::Istio {
-        revision: revision(reader, controller),
+        revision: revision_of_new(reader, controller),
     })
-}
-
-/// The revision that a pod's own label names, where the injector wrote it (older ones do) and
-/// the template did not: what the template says, the namespace can overrule.
-fn pod_revision(pod: &Pod, controller: &Controller) -> Option<String> {
-    pod.labels
-        .get(REVISION)
-        .filter(|revision| Some(*revision) != controller.injection.revision.as_deref())
-        .map(str::to_owned)
 }
 
 fn namespace_labels<'a>(reader: &Reader<'a>, controller: &Controller) -> Option<&'a Labels> {
@@ -116,27 +108,33 @@ fn namespace_labels<'a>(reader: &Reader<'a>, controller: &Controller) -> Option<
 /// The revision that would inject new pods, none for the default one: labels of the namespace come
 /// before those of the pod, and `istio-injection` before a revision (Istio: the selectors of the
 /// injector's webhooks).
-fn revision(reader: &Reader<'_>, controller: &Controller) -> Option<String> {
+fn revision_of_new(reader: &Reader<'_>, controller: &Controller) -> Option<String> {
     let label = |key| namespace_labels(reader, controller)?.get(key);
     if label(INJECTION).is_some() {
         return None;
     }
     label(REVISION)
-        .or(controller.injection.revision.as_deref())
+        .or_else(|| controller.pod_labels.get(REVISION))
         .map(str::to_owned)
 }
 
-/// Whether Istio's injector would put a proxy into new pods (Istio: the selectors of the
-/// injector's webhooks).
+/// Whether Istio's injector would put a proxy into new pods: whether one of its webhooks is called,
+/// whose selectors look at labels alone, and whether the injector then does it, which looks at the
+/// annotation too where there is no label (Istio: the injector's webhooks, its `injectRequired`).
 fn is_injected(reader: &Reader<'_>, controller: &Controller) -> bool {
-    let injection = &controller.injection;
-    if injection.inject == Some(false) || NEVER_INJECTED.contains(&controller.key.namespace()) {
+    if controller.is_host_network || NEVER_INJECTED.contains(&controller.key.namespace()) {
         return false;
     }
+    let wanted = controller.pod_labels.get(INJECT);
     let label = |key| namespace_labels(reader, controller)?.get(key);
-    match (label(INJECTION), label(REVISION)) {
+    let is_called = match (label(INJECTION), label(REVISION)) {
         (Some(value), _) => value == "enabled",
         (None, Some(_)) => true,
-        (None, None) => injection.inject == Some(true) || injection.revision.is_some(),
-    }
+        (None, None) => wanted == Some("true") || controller.pod_labels.get(REVISION).is_some(),
+    };
+    let wanted = wanted.or(controller.inject.as_deref()).unwrap_or_default();
+    let is_yes = ["y", "yes", "true", "on"]
+        .iter()
+        .any(|yes| wanted.eq_ignore_ascii_case(yes));
+    is_called && (wanted.is_empty() || is_yes)
 }

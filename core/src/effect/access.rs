@@ -1,6 +1,6 @@
 //! What an access policy does, and which doors a change opens or closes.
 
-use super::{Remark, Weight, counted, reference, selection};
+use super::{Remark, Weight, counted, selection};
 use crate::delta::Delta;
 use crate::key::Key;
 use crate::model::access_policy::{Identities, IdentityMatcher};
@@ -14,8 +14,6 @@ pub(super) fn remarks(state: &State, key: &Key) -> Vec<Remark> {
     };
     let mut remarks =
         selection::select(state, "spec.destinationSelector", &policy.destinations).remarks;
-    let named = policy.sources.iter().flat_map(Identities::clusters);
-    remarks.extend(reference::strangers(state, "spec.sourceSelector", named));
     if policy.sources.is_empty() {
         remarks.push(Remark::new(
             Weight::Reach,

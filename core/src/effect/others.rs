@@ -1,10 +1,8 @@
 //! What a change means for objects that nobody touched.
 
-use std::collections::BTreeSet;
-
 use super::{Remark, Weight, counted, plural, reference};
 use crate::delta::{Delta, StatusKey, StatusKind};
-use crate::diagnose::{Code, Finding};
+use crate::diagnose::{self, Code, Finding};
 
 /// Objects that are called by name before the others are counted.
 const NAMED: usize = 3;
@@ -30,14 +28,8 @@ pub(super) fn remarks(delta: &Delta, subject: &StatusKey) -> Vec<Remark> {
             winners += usize::from(!before.is_empty());
             continue;
         }
-        let known: BTreeSet<(Code, &str)> = before
-            .iter()
-            .map(|finding| (finding.code, finding.message.as_str()))
-            .collect();
-        let new = after.into_iter().find(|finding| {
-            !known.contains(&(finding.code, &finding.message))
-                && !reference::stood_before(&delta.before, other, finding)
-        });
+        let mut new = diagnose::brought(&before, &after).into_iter();
+        let new = new.find(|finding| !reference::stood_before(&delta.before, other, finding));
         losers.extend(new.map(|finding| (other, finding)));
     }
     let mut remarks: Vec<_> = losers
@@ -77,13 +69,12 @@ fn lost(subject: &StatusKey, other: &StatusKey, finding: &Finding) -> Remark {
     let is_rival = finding.code == Code::Conflicted && finding.about.as_ref() == Some(&subject.key);
     let text = if is_rival {
         // Who holds it now is the object under review: that much need not be repeated.
-        let (what, _) = finding
-            .message
-            .split_once(": already owned by")
-            .unwrap_or((&finding.message, ""));
-        format!("wins over {name} {what}")
+        let place = finding.place.iter().map(|place| format!(" on {place}"));
+        let field = finding.path.iter().map(|path| format!(": {path}"));
+        let what: String = place.chain(field).collect();
+        format!("wins over {name}{what}")
     } else {
-        format!("breaks {name}: {}", finding.message)
+        format!("breaks {name}: {finding}")
     };
     Remark::new(Weight::Loss, text)
 }

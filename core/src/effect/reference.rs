@@ -7,61 +7,38 @@ use ferromesh_crds::meta::{UNRESOLVED_REFERENCES_LABEL, UNRESOLVED_REFERENCES_WA
 use super::{Remark, Weight};
 use crate::delta::{StatusKey, StatusKind};
 use crate::diagnose::{Code, Finding};
-use crate::graph::PolicyKey;
 use crate::key::Key;
-use crate::kinds::Kind;
 use crate::model::access_policy::Identities;
 use crate::model::settings::UnresolvedReferences;
-use crate::record::Record;
 use crate::state::State;
-use crate::table::Set;
 
 /// Whether a policy had this very error on the same destination before. What is wrong in several
 /// places is listed for the first of them only, so a policy that lets go of that one has an error
 /// listed elsewhere that is not new.
 pub(super) fn stood_before(before: &State, subject: &StatusKey, finding: &Finding) -> bool {
-    let (kind, errors): (_, fn(&Record, &Key) -> Vec<Finding>) = match subject.kind {
-        StatusKind::TrafficPolicy => (Kind::TrafficPolicy, |record, policy| {
-            let bound = record.traffic_policies.iter();
-            bound
-                .filter(|bound| bound.policy.key == *policy)
-                .flat_map(|bound| bound.errors.iter().cloned())
-                .collect()
-        }),
-        StatusKind::AccessPolicy => (Kind::AccessPolicy, |record, policy| {
-            let bound = record.access_policies.iter();
-            bound
-                .filter(|bound| bound.policy.key == *policy)
-                .flat_map(|bound| bound.errors.iter().cloned())
-                .collect()
-        }),
+    let place = finding.place.as_ref();
+    let Some((place, record)) = place.and_then(|place| Some((place, before.record(place)?))) else {
+        return false;
+    };
+    let errors = match subject.kind {
+        StatusKind::TrafficPolicy => {
+            let mut bound = record.traffic_policies.iter();
+            let bound = bound.find(|bound| bound.policy.key == subject.key);
+            bound.map(|bound| &bound.errors)
+        }
+        StatusKind::AccessPolicy => {
+            let mut bound = record.access_policies.iter();
+            let bound = bound.find(|bound| bound.policy.key == subject.key);
+            bound.map(|bound| &bound.errors)
+        }
         StatusKind::Destination
         | StatusKind::Mesh
         | StatusKind::Settings
         | StatusKind::VirtualMesh
-        | StatusKind::Workload => return false,
+        | StatusKind::Workload => None,
     };
-    let Some((place, message)) = finding
-        .message
-        .strip_prefix("on ")
-        .and_then(|text| text.split_once(": "))
-    else {
-        return false;
-    };
-    let policy = PolicyKey {
-        kind,
-        key: subject.key.clone(),
-    };
-    before
-        .graph
-        .faults
-        .get(&policy)
-        .into_iter()
-        .flat_map(Set::iter)
-        .filter(|destination| destination.as_str() == place)
-        .filter_map(|destination| before.graph.records.get(destination))
-        .flat_map(|record| errors(record, &subject.key))
-        .any(|known| known.code == finding.code && known.message == message)
+    let mut errors = errors.into_iter().flatten().cloned();
+    errors.any(|known| known.on(place).repeats(finding))
 }
 
 /// Why an error of the object lets it through all the same, where something does.
@@ -83,15 +60,14 @@ pub(super) fn excuse(after: &State, subject: &StatusKey, finding: &Finding) -> O
         return Some(Remark::new(
             Weight::Unresolved,
             format!(
-                "the management cluster has not been listed yet, so this is not certain: {}",
-                finding.message
+                "the management cluster has not been listed yet, so this is not certain: {finding}"
             ),
         ));
     }
     is_relaxed(after, subject).then(|| {
         Remark::new(
             Weight::Unresolved,
-            format!("{}; takes effect once that is there", finding.message),
+            format!("{finding}; takes effect once that is there"),
         )
     })
 }
@@ -105,10 +81,7 @@ pub(super) fn unknown(finding: &Finding) -> Remark {
 fn not_listed(finding: &Finding, clusters: &str) -> Remark {
     Remark::new(
         Weight::Unresolved,
-        format!(
-            "cluster {clusters} has not been listed yet, so this is not certain: {}",
-            finding.message
-        ),
+        format!("cluster {clusters} has not been listed yet, so this is not certain: {finding}"),
     )
 }
 
@@ -134,10 +107,10 @@ fn around_meshes(after: &State, key: &Key, finding: &Finding) -> Vec<String> {
     let Some(standing) = after.estate().virtual_meshes.get(key) else {
         return Vec::new();
     };
-    let is_mesh = finding
-        .about
-        .as_ref()
-        .is_some_and(|about| standing.virtual_mesh.meshes.contains(about));
+    let is_mesh = finding.about.as_ref().is_some_and(|about| {
+        let mut meshes = standing.virtual_mesh.meshes.iter();
+        meshes.any(|listed| listed.key == *about)
+    });
     let homes: BTreeSet<&str> = standing
         .members
         .iter()
@@ -174,37 +147,13 @@ fn without_trust_domain(after: &State, key: &Key) -> Vec<String> {
     }
 }
 
-fn registered(state: &State) -> impl Iterator<Item = &str> {
+/// Clusters that are registered.
+pub(super) fn registered(state: &State) -> impl Iterator<Item = &str> {
     let own = &state.options().namespace;
     let clusters = state.snapshot().clusters.keys();
     clusters
         .filter(move |cluster| cluster.namespace() == own)
         .map(Key::name)
-}
-
-/// Names of clusters that nobody has registered, and in which no mesh is known either.
-pub(super) fn strangers<'a>(
-    state: &State,
-    field: &str,
-    named: impl Iterator<Item = &'a str>,
-) -> Option<Remark> {
-    let mut strangers: BTreeSet<&str> = named.collect();
-    if strangers.is_empty() {
-        return None;
-    }
-    for known in registered(state) {
-        strangers.remove(known);
-    }
-    for site in state.estate().sites.values() {
-        strangers.remove(site.cluster.as_ref());
-    }
-    let list = strangers.into_iter().collect::<Vec<_>>().join(", ");
-    (!list.is_empty()).then(|| {
-        Remark::new(
-            Weight::Unresolved,
-            format!("{field} names clusters that are not registered: {list}"),
-        )
-    })
 }
 
 /// Whether references to what does not exist are let through, for this object.

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use super::{Remark, Weight, counted, plural, reference};
+use super::{Remark, Weight, counted, plural};
 use crate::model::Destination;
 use crate::model::selector::Destinations;
 use crate::state::State;
@@ -56,11 +56,6 @@ pub(super) fn select<'a>(state: &'a State, field: &str, selection: &Destinations
         }
     });
     if let Destinations::Selected(selectors) = selection {
-        let named = selectors
-            .iter()
-            .filter_map(|selector| selector.matcher.as_ref())
-            .flat_map(|matcher| matcher.clusters.iter());
-        remarks.extend(reference::strangers(state, field, named.map(AsRef::as_ref)));
         let idle = selectors
             .iter()
             .position(|selector| selector.matcher.is_none() && selector.services.is_empty());

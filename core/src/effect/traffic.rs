@@ -6,7 +6,7 @@ use std::sync::Arc;
 use ferromesh_istio::StringMatch;
 use ferromesh_istio::virtual_service::HttpMatch;
 
-use super::{Remark, Weight, counted, reference, selection};
+use super::{Remark, Weight, counted, selection};
 use crate::key::Key;
 use crate::model::selector::WorkloadMatcher;
 use crate::model::traffic_policy::{Actions, FaultKind};
@@ -23,8 +23,6 @@ pub(super) fn remarks(state: &State, key: &Key) -> Vec<Remark> {
     };
     let selection = selection::select(state, "spec.destinationSelector", &policy.destinations);
     let mut remarks = selection.remarks;
-    let named = policy.sources.clusters().map(AsRef::as_ref);
-    remarks.extend(reference::strangers(state, "spec.sourceSelector", named));
     if policy.actions == Actions::default() {
         remarks.push(Remark::new(
             Weight::Reach,

@@ -23,19 +23,12 @@ pub(super) fn taken(delta: &Delta, subject: &StatusKey) -> Vec<Finding> {
         .filter(|(other, standing)| **other != subject.key && standing.is_applied)
         .filter(|(other, _)| after.get(*other).is_some_and(|now| !now.is_applied))
         .flat_map(|(other, standing)| standing.members.keys().map(move |mesh| (other, mesh)))
-        .filter(|(_, mesh)| mine.members.contains_key(*mesh))
-        .map(|(other, mesh)| {
-            Finding::about(
-                Code::Conflicted,
-                other,
-                format!(
-                    "Includes a Mesh ({}.{}) that already is grouped in a VirtualMesh ({}.{}); take it out there first",
-                    mesh.name(),
-                    mesh.namespace(),
-                    other.name(),
-                    other.namespace()
-                ),
-            )
+        .filter_map(|(other, mesh)| Some((other, mesh, mine.members.get(mesh)?)))
+        .map(|(other, mesh, member)| {
+            let text = format!(
+                "Includes a Mesh ({mesh}) that already is grouped in a VirtualMesh ({other}); take it out there first"
+            );
+            Finding::about(Code::Conflicted, other, text).at(member.path())
         })
         .collect()
 }
@@ -58,7 +51,7 @@ pub(super) fn remarks(delta: &Delta, key: &Key) -> Vec<Remark> {
             member
                 .warnings
                 .iter()
-                .map(|finding| Remark::new(Weight::Unresolved, finding.message.clone())),
+                .map(|finding| Remark::new(Weight::Unresolved, finding.to_string())),
         );
     }
     remarks.push(Remark::new(

@@ -1,6 +1,6 @@
 //! East-west ingress gateways: what other clusters come in through.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use ferromesh_crds::meta::DEFAULT_GATEWAY_PORT_NAME;
@@ -12,7 +12,11 @@ use crate::key::Key;
 use crate::model::destination::{KubeService, ServiceType, TargetPort};
 use crate::model::labels::Labels;
 use crate::model::selector::Destinations;
+use crate::model::virtual_mesh::GatewaySelector;
 use crate::model::{Destination, Mesh, VirtualMesh};
+
+/// Where a virtual mesh selects gateways.
+const SELECTORS: &str = "spec.federation.eastWestIngressGatewaySelectors";
 
 /// A service that lets other clusters in.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -39,18 +43,23 @@ pub(super) struct Selected {
 }
 
 /// Chooses the gateways of a mesh: those that the virtual mesh selects there, else those that the
-/// mesh lists, else Istio's own.
+/// mesh lists, else Istio's own. `path` is where the virtual mesh lists the mesh.
 pub(super) fn select(
     inputs: &Inputs<'_>,
     mesh: &Mesh,
     virtual_mesh: &VirtualMesh,
     size: usize,
+    path: &str,
 ) -> Selected {
     let mut selected = Selected::default();
-    for (destination, port_name) in chosen(inputs, mesh, virtual_mesh).into_values() {
-        match AppliedGateway::new(destination, port_name) {
+    for (at, destination) in chosen(inputs, mesh, virtual_mesh).into_values() {
+        let selector = &virtual_mesh.federation.gateways[at];
+        match AppliedGateway::new(destination, &selector.port_name) {
             Ok(gateway) => selected.gateways.push(gateway),
-            Err(finding) => selected.errors.push(finding),
+            Err(finding) => {
+                let path = path_to(at, selector, destination);
+                selected.errors.push(finding.at(path));
+            }
         }
     }
     if !selected.gateways.is_empty() || !selected.errors.is_empty() {
@@ -65,21 +74,32 @@ pub(super) fn select(
     match default {
         Some(Ok(gateway)) => selected.gateways.push(gateway),
         // A virtual mesh of one has nobody to let in, and nobody asked for this gateway.
-        Some(Err(finding)) if size > 1 => selected.errors.push(finding),
+        Some(Err(finding)) if size > 1 => selected.errors.push(finding.at(path)),
         Some(Err(_)) | None => {}
     }
     selected
 }
 
-/// What the selectors of the virtual mesh choose in this mesh; the first that matches a
-/// destination names its port.
+/// What of the nth selector of gateways chooses a destination.
+fn path_to(nth: usize, selector: &GatewaySelector, destination: &Destination) -> String {
+    let path = format!("{SELECTORS}[{nth}]");
+    match (&selector.destinations, &destination.service) {
+        (Destinations::All, _) | (_, None) => path,
+        (selected, Some(service)) => {
+            selected.path_to(&format!("{path}.destinationSelectors"), service)
+        }
+    }
+}
+
+/// What the selectors of the virtual mesh choose in this mesh, each with the position of the first
+/// selector that matches it: that one names its port.
 fn chosen<'a>(
     inputs: &Inputs<'a>,
     mesh: &Mesh,
-    virtual_mesh: &'a VirtualMesh,
-) -> BTreeMap<&'a Key, (&'a Arc<Destination>, &'a str)> {
+    virtual_mesh: &VirtualMesh,
+) -> BTreeMap<&'a Key, (usize, &'a Arc<Destination>)> {
     let mut chosen = BTreeMap::new();
-    for selector in virtual_mesh.federation.gateways.iter() {
+    for (at, selector) in virtual_mesh.federation.gateways.iter().enumerate() {
         let destinations = match &selector.destinations {
             // Left out, the selection stands for the default gateway of each mesh.
             Destinations::All => default_gateway(inputs, mesh).into_iter().collect(),
@@ -89,9 +109,7 @@ fn chosen<'a>(
         };
         for destination in destinations {
             if destination.mesh.as_ref() == Some(&mesh.key) {
-                chosen
-                    .entry(&destination.key)
-                    .or_insert((destination, selector.port_name.as_ref()));
+                chosen.entry(&destination.key).or_insert((at, destination));
             }
         }
     }
@@ -222,26 +240,27 @@ pub(super) fn missing_services(
 ) -> Vec<Finding> {
     let federation = &virtual_mesh.federation;
     let gateways = federation.gateways.iter().map(|it| &it.destinations);
+    let gateways = gateways.enumerate().map(|(at, it)| (SELECTORS, at, it));
     let federated = federation.selectors.iter().map(|it| &it.destinations);
-    let named: BTreeSet<&Key> = gateways
-        .chain(federated)
-        .flat_map(Destinations::services)
-        .collect();
+    let federated = federated.enumerate();
+    let federated = federated.map(|(at, it)| ("spec.federation.selectors", at, it));
+    let named = gateways.chain(federated).flat_map(|(path, at, selected)| {
+        let services = selected.services();
+        services.map(move |listed| (path, at, listed))
+    });
     named
-        .into_iter()
-        .filter(|service| index.of_service(service).is_none())
-        .map(|service| {
-            Finding::about(
-                Code::NotFound,
-                service,
-                format!("Invalid Destination selector: Destination {service} not found"),
-            )
+        .filter(|(_, _, listed)| index.of_service(listed.service).is_none())
+        .map(|(path, at, listed)| {
+            let service = listed.service;
+            let text = format!("Invalid Destination selector: Destination {service} not found");
+            let path = listed.path(&format!("{path}[{at}].destinationSelectors"));
+            Finding::about(Code::NotFound, service, text).at(path)
         })
         .collect()
 }
 
 /// Whether the estate could look different because of this destination.
-pub(crate) fn concerns_gateways<'a>(
+pub(crate) fn concerns_estate<'a>(
     destination: &Destination,
     meshes: impl Fn(&Key) -> Option<&'a Arc<Mesh>>,
     mut virtual_meshes: impl Iterator<Item = &'a Arc<VirtualMesh>>,
@@ -275,7 +294,7 @@ pub(crate) fn concerns_gateways<'a>(
             is_gateway
                 || federated.any(|selector| {
                     let mut named = selector.destinations.services();
-                    named.any(|name| *name == service.reference)
+                    named.any(|listed| *listed.service == service.reference)
                 })
         })
 }

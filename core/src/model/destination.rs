@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use ferromesh_crds::meta::DISCOVERY_ENABLED_ANNOTATION;
 use ferromesh_crds::reference::{ClusterObjectRef, ObjectRef};
 use ferromesh_crds::{self as crds, destination as wire};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
@@ -140,6 +141,26 @@ impl Address {
         match self {
             Self::DnsName(text) | Self::Ip(text) => text,
         }
+    }
+}
+
+impl Destination {
+    /// Whether it is there because its Service asks to be, and nothing that answers carries a proxy:
+    /// an alias of another name, addresses that somebody wrote down, pods outside the mesh.
+    pub fn is_outside_meshes(&self) -> bool {
+        let Some(service) = &self.service else {
+            return true;
+        };
+        let is_asked_for = self.annotations.get(DISCOVERY_ENABLED_ANNOTATION) == Some("true");
+        let mut endpoints = service
+            .endpoints
+            .iter()
+            .flat_map(|it| &it.endpoints)
+            .peekable();
+        // Endpoints have the labels of a workload where there is one behind them.
+        is_asked_for
+            && (service.selector.is_empty()
+                || endpoints.peek().is_some() && endpoints.all(|it| it.labels.is_empty()))
     }
 }
 

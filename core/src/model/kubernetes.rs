@@ -3,6 +3,7 @@
 //! A watch delivers whole objects; what is kept is a fraction of them. Two objects that differ
 //! only in what is not kept are equal here, so a change of a Pod's conditions ends at the door.
 
+pub mod config_map;
 pub mod controller;
 pub mod endpoints;
 pub mod node;
@@ -10,6 +11,7 @@ pub mod pod;
 pub mod secret;
 pub mod service;
 
+pub use config_map::ConfigMap;
 pub use controller::Controller;
 pub use endpoints::EndpointSlice;
 pub use node::Node;
@@ -44,6 +46,15 @@ pub(crate) fn annotations(meta: &ObjectMeta) -> Labels {
         })
         .map(|(key, value)| (key.as_str().into(), value.as_str().into()))
         .collect()
+}
+
+/// Label of a namespace and of a pod that names the revision of Istio that is to inject it;
+/// annotation that the injector writes, whichever way it was asked: the revision that did (Istio:
+/// the injector's templates).
+pub(crate) const REVISION: &str = "istio.io/rev";
+
+fn annotation(meta: &ObjectMeta, key: &str) -> Option<String> {
+    meta.annotations.as_ref()?.get(key).cloned()
 }
 
 /// The owner that controls an object.
@@ -97,29 +108,6 @@ impl Namespace {
         Self {
             key: key(&object.metadata, cluster),
             labels: Labels::from(object.metadata.labels.as_ref()),
-        }
-    }
-}
-
-/// A ConfigMap: one value of it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ConfigMap {
-    /// Name, namespace and cluster.
-    pub key: Key,
-    /// What stands under the key `mesh`: Istio's mesh configuration.
-    pub mesh: Option<String>,
-}
-
-impl ConfigMap {
-    /// Keeps what matters of a ConfigMap.
-    pub fn parse(object: &v1::ConfigMap, cluster: &str) -> Self {
-        Self {
-            key: key(&object.metadata, cluster),
-            mesh: object
-                .data
-                .as_ref()
-                .and_then(|data| data.get("mesh"))
-                .cloned(),
         }
     }
 }

@@ -44,6 +44,8 @@ pub struct Istio {
     pub installation: Installation,
     /// Trust domain of its identities, empty where its configuration names none.
     pub trust_domain: String,
+    /// Network of its workloads, empty where it has no name.
+    pub network: String,
     /// Service account of istiod.
     pub service_account: String,
     /// Ingress gateways in istiod's namespace, the older way to find them.
@@ -161,6 +163,7 @@ impl Istio {
         Self {
             installation: Installation::parse(istio.installation.as_ref()),
             trust_domain: istio.trust_domain.clone(),
+            network: istio.network.clone(),
             service_account: istio.istiod_service_account.clone(),
             ingress_gateways: istio
                 .ingress_gateways
@@ -192,6 +195,7 @@ impl Istio {
         wire::IstioMesh {
             installation: Some(self.installation.to_wire()),
             trust_domain: self.trust_domain.clone(),
+            network: self.network.clone(),
             istiod_service_account: self.service_account.clone(),
             ingress_gateways: self
                 .ingress_gateways

@@ -6,6 +6,7 @@ use ferromesh_crds as crds;
 
 use super::destination::KubeService;
 use super::labels::Labels;
+use super::reference::Reference;
 use super::reject::{Code, Door};
 use crate::key::Key;
 
@@ -27,7 +28,16 @@ pub struct DestinationSelector {
     /// Attributes of the Kubernetes Service.
     pub matcher: Option<ServiceMatcher>,
     /// Services by name; only complete references are here.
-    pub services: Box<[Key]>,
+    pub services: Box<[Reference]>,
+}
+
+/// A Service that is listed by name, and where.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Listed<'a> {
+    /// The Service.
+    pub service: &'a Key,
+    selector: usize,
+    position: usize,
 }
 
 /// Attributes that must all hold; an empty one holds always.
@@ -74,13 +84,39 @@ impl Destinations {
         }
     }
 
-    /// Every service that is listed by name.
-    pub fn services(&self) -> impl Iterator<Item = &Key> {
-        match self {
-            Self::All => [].iter(),
-            Self::Selected(selectors) => selectors.iter(),
+    /// Every service that is listed by name, in the order written.
+    pub fn services(&self) -> impl Iterator<Item = Listed<'_>> {
+        let selectors = self.selectors().iter().enumerate();
+        selectors.flat_map(|(at, selector)| {
+            selector.services.iter().map(move |service| Listed {
+                service: &service.key,
+                selector: at,
+                position: service.position,
+            })
+        })
+    }
+
+    /// The part of the field at `path` that selects a service: a reference to it where there is
+    /// one, else the first matcher that it fits.
+    pub fn path_to(&self, path: &str, service: &KubeService) -> String {
+        if let Some(listed) = self
+            .services()
+            .find(|listed| *listed.service == service.reference)
+        {
+            return listed.path(path);
         }
-        .flat_map(|selector| &selector.services)
+        let mut selectors = self.selectors().iter();
+        match selectors.position(|it| it.selects(service)) {
+            Some(at) => format!("{path}[{at}].kubeServiceMatcher"),
+            None => path.to_owned(),
+        }
+    }
+
+    fn selectors(&self) -> &[DestinationSelector] {
+        match self {
+            Self::All => &[],
+            Self::Selected(selectors) => selectors,
+        }
     }
 
     /// Reads a list of selectors whose empty form means all.
@@ -106,6 +142,20 @@ impl Destinations {
     }
 }
 
+// === impl Listed ===
+
+impl Listed<'_> {
+    /// Where it is written, if the selectors are in the field at `path`.
+    pub fn path(&self, path: &str) -> String {
+        let Self {
+            service: _,
+            selector,
+            position,
+        } = self;
+        format!("{path}[{selector}].kubeServiceRefs.services[{position}]")
+    }
+}
+
 // === impl DestinationSelector ===
 
 impl DestinationSelector {
@@ -114,7 +164,10 @@ impl DestinationSelector {
         self.matcher
             .as_ref()
             .is_some_and(|matcher| matcher.matches(service))
-            || self.services.contains(&service.reference)
+            || self
+                .services
+                .iter()
+                .any(|listed| listed.key == service.reference)
     }
 
     fn parse(door: &mut Door, path: &str, selector: &crds::selector::DestinationSelector) -> Self {
@@ -130,8 +183,9 @@ impl DestinationSelector {
         if let Some(refs) = &selector.kube_service_refs {
             let path = format!("{path}.kubeServiceRefs.services");
             door.limit(&path, refs.services.len(), MAX_ENTRIES);
-            for (i, service) in refs.services.iter().take(MAX_ENTRIES).enumerate() {
-                services.extend(complete_reference(door, &format!("{path}[{i}]"), service));
+            for (position, service) in refs.services.iter().take(MAX_ENTRIES).enumerate() {
+                let key = complete_reference(door, &format!("{path}[{position}]"), service);
+                services.extend(key.map(|key| Reference { key, position }));
             }
         }
         Self {

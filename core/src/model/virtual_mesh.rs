@@ -6,8 +6,10 @@ use std::time::Duration;
 use ferromesh_crds::meta::{DEFAULT_GATEWAY_PORT_NAME, DEFAULT_HOSTNAME_SUFFIX};
 use ferromesh_crds::{self as crds, virtual_mesh as wire};
 
+use super::destination::KubeService;
 use super::duration;
 use super::kubernetes::key;
+use super::reference::Reference;
 use super::reject::{Code, Door, Rejection};
 use super::selector::Destinations;
 use crate::key::Key;
@@ -22,7 +24,7 @@ pub struct VirtualMesh {
     /// The spec as written, for the statuses that repeat it.
     pub spec: Arc<crds::VirtualMeshSpec>,
     /// Its meshes, in the order written.
-    pub meshes: Box<[Key]>,
+    pub meshes: Box<[Reference]>,
     /// How trust is shared; none leaves certificates alone.
     pub trust: Option<SharedTrust>,
     /// Which services other meshes see.
@@ -85,7 +87,7 @@ pub struct FederationSelector {
     /// Which services.
     pub destinations: Destinations,
     /// Which meshes; none means every mesh of the virtual mesh.
-    pub meshes: Box<[Key]>,
+    pub meshes: Box<[Reference]>,
 }
 
 /// Services that are gateways.
@@ -148,6 +150,24 @@ impl VirtualMesh {
                 wire::GlobalAccessPolicy::Disabled => GlobalAccess::Disabled,
             },
             rejections: door.close().into(),
+        }
+    }
+
+    /// What federates a service: the field that selects it.
+    pub fn path_to(&self, service: &KubeService) -> String {
+        let written = self.spec.federation.as_ref();
+        if written.is_some_and(|federation| federation.selectors.is_empty()) {
+            return "spec.federation.permissive".to_owned();
+        }
+        let path = "spec.federation.selectors";
+        let mut selectors = self.federation.selectors.iter().enumerate();
+        let selecting = selectors.find(|(_, it)| it.destinations.select(Some(service)));
+        match selecting {
+            Some((at, selector)) => {
+                let path = format!("{path}[{at}].destinationSelectors");
+                selector.destinations.path_to(&path, service)
+            }
+            None => path.to_owned(),
         }
     }
 }
@@ -370,13 +390,16 @@ fn references(
     door: &mut Door,
     path: &str,
     references: &[crds::reference::ObjectRef],
-) -> Box<[Key]> {
+) -> Box<[Reference]> {
     door.limit(path, references.len(), MAX_MESHES);
     references
         .iter()
         .take(MAX_MESHES)
         .enumerate()
-        .filter_map(|(i, object)| reference(door, &format!("{path}[{i}]"), object))
+        .filter_map(|(position, object)| {
+            let key = reference(door, &format!("{path}[{position}]"), object)?;
+            Some(Reference { key, position })
+        })
         .collect()
 }
 

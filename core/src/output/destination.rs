@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use ferromesh_crds::meta;
 use ferromesh_istio::Kind;
+use ferromesh_istio::destination_rule::ClientTlsMode;
 
 use super::{DESTINATION, Output, OutputKey, OutputKind, Spec, VIRTUAL_MESH, owned, parents};
 use crate::estate::{Client, Membership, Site};
@@ -219,7 +220,9 @@ impl<'a> Translated<'a> {
             Slot::Local(LocalKind::VirtualService) => {
                 annotated() && local_host() && routes(service.reference.cluster())
             }
-            Slot::Local(LocalKind::DestinationRule) => annotated() && local_host() && rule(),
+            Slot::Local(LocalKind::DestinationRule) => {
+                annotated() && local_host() && rule() && self.local_tls() == other.local_tls()
+            }
             Slot::Local(LocalKind::AuthorizationPolicy) => {
                 annotated() && self.record.authorization == other.record.authorization
             }
@@ -262,6 +265,15 @@ impl<'a> Translated<'a> {
         }
     }
 
+    /// The TLS mode within the cluster; none where the mesh's own is to be used and nobody there
+    /// could answer it.
+    fn local_tls(self) -> Option<ClientTlsMode> {
+        let mode = self.parts()?.site.tls_mode;
+        let is_answered =
+            mode != ClientTlsMode::IstioMutual || !self.record.destination.is_outside_meshes();
+        is_answered.then_some(mode)
+    }
+
     /// Renders an object; `owner` is our namespace.
     pub(crate) fn render(self, slot: Slot<'_>, owner: &str) -> Option<Output> {
         let key = self.key(slot)?;
@@ -287,7 +299,7 @@ impl<'a> Translated<'a> {
                     }
                     LocalKind::DestinationRule => Spec::DestinationRule(destination_rule::render(
                         &local_host(),
-                        site.tls_mode,
+                        self.local_tls(),
                         None,
                         self.subsets,
                     )),
@@ -305,7 +317,7 @@ impl<'a> Translated<'a> {
                     }
                     OwnKind::DestinationRule => Spec::DestinationRule(destination_rule::render(
                         &federation.hostname,
-                        site.tls_mode,
+                        Some(site.tls_mode),
                         None,
                         self.subsets,
                     )),
@@ -344,7 +356,7 @@ impl<'a> Translated<'a> {
                             .filter(|_| *client.cluster != *reference.cluster());
                         Spec::DestinationRule(destination_rule::render(
                             host,
-                            site.tls_mode,
+                            Some(site.tls_mode),
                             keepalive,
                             self.subsets,
                         ))

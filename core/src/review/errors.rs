@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use crate::diagnose::Code;
+use crate::diagnose::{self, Finding};
 use crate::kinds::Object;
 use crate::model::Rejection;
 
@@ -10,41 +10,23 @@ use crate::model::Rejection;
 #[derive(Debug, Default)]
 pub(super) struct Own {
     /// What was not wrong before.
-    pub(super) new: Vec<Rejection>,
+    pub(super) new: Vec<Finding>,
     /// All of it, as it is told of an object that is stored.
-    pub(super) told: BTreeSet<String>,
+    pub(super) told: BTreeSet<Finding>,
 }
 
 impl Own {
-    /// An entry that is put into a list moves those after it, and with them the paths of their
-    /// errors: positions do not count, but how often there is one does.
     pub(super) fn of(new: Option<&Object>, old: Option<&Object>) -> Self {
-        let all = new.map(rejections).unwrap_or_default();
-        let before = old.map(rejections).unwrap_or_default();
-        let mut known: Vec<_> = before.iter().map(placeless).collect();
-        let is_new = |rejection: &&Rejection| {
-            let place = placeless(rejection);
-            let at = known.iter().position(|known| *known == place);
-            at.map(|at| known.swap_remove(at)).is_none()
+        let findings = |object: Option<&Object>| -> Vec<Finding> {
+            let rejections = object.map(rejections).unwrap_or_default();
+            rejections.iter().map(Finding::from).collect()
         };
+        let all = findings(new);
         Self {
-            new: all.iter().filter(is_new).cloned().collect(),
-            told: all.iter().map(ToString::to_string).collect(),
+            new: diagnose::brought(&findings(old), &all),
+            told: all.into_iter().collect(),
         }
     }
-}
-
-/// A rejection without the positions in its path.
-fn placeless(rejection: &Rejection) -> (String, Code, &str) {
-    let mut path = String::with_capacity(rejection.path.len());
-    let mut is_position = false;
-    for c in rejection.path.chars() {
-        is_position = (is_position || c == '[') && c != ']';
-        if !is_position {
-            path.push(c);
-        }
-    }
-    (path, rejection.code, &rejection.message)
 }
 
 fn rejections(object: &Object) -> &[Rejection] {

@@ -50,7 +50,10 @@ impl State {
                 }
             }
             Change::Forget { cluster } => {
-                for kind in expected(&cluster).filter(|kind| kind.scope() != Scope::Management) {
+                let there = Kind::ALL
+                    .iter()
+                    .filter(|kind| kind.scope() != Scope::Management);
+                for kind in there.copied() {
                     for key in self.keys_in(kind, &cluster) {
                         self.replace(kind, &key, None, dirty, delta);
                     }
@@ -248,6 +251,10 @@ impl State {
                 let namespace = Key::new("", key.name(), key.cluster());
                 let beside = self.graph.cluster_index.controllers_in(&namespace);
                 dirty.workloads.extend(beside.cloned());
+                // The namespace of a control plane names its network.
+                if self.hosts_control_plane(&namespace) {
+                    dirty.meshes.insert(cluster());
+                }
             }
             Object::Node(_) => {
                 dirty.meshes.insert(cluster());
@@ -256,8 +263,10 @@ impl State {
             Object::ConfigMap(_) => {
                 dirty.meshes.insert(cluster());
             }
-            Object::Deployment(_) | Object::DaemonSet(_) | Object::StatefulSet(_) => {
-                if is_candidate(key.name()) {
+            Object::Deployment(controller)
+            | Object::DaemonSet(controller)
+            | Object::StatefulSet(controller) => {
+                if is_candidate(key.name()) || is_agent(&controller.pod_labels) {
                     dirty.meshes.insert(cluster());
                 }
                 self.touch_controller(
@@ -310,7 +319,7 @@ impl State {
     }
 
     fn touch_pod(&self, pod: &Arc<Pod>, dirty: &mut Dirty) {
-        if is_agent(pod) || self.hosts_control_plane(&pod.key) {
+        if is_agent(&pod.labels) || self.hosts_control_plane(&pod.key) {
             dirty.meshes.insert(pod.key.cluster().into());
         }
         self.touch_named(&Named::Pod(pod.key.clone()), dirty);

@@ -8,7 +8,7 @@ use super::{Dirty, State};
 use crate::change::Change;
 use crate::delta::{Delta, StatusKind};
 use crate::discover;
-use crate::estate::{Estate, Inputs, concerns_gateways};
+use crate::estate::{Estate, Inputs, concerns_estate};
 use crate::graph::{Named, PolicyKey, Unit, control_planes};
 use crate::key::Key;
 use crate::kinds::{Kind, Object};
@@ -16,7 +16,7 @@ use crate::layer::Source;
 use crate::model::kubernetes::Controller;
 use crate::model::{Destination, Workload};
 use crate::output::OutputKind;
-use crate::status::policy::{is_identity, is_source};
+use crate::status::caller::{is_identity, is_source};
 use crate::table::Set;
 
 /// Changed workloads beyond which every policy's status is looked at, rather than those of the
@@ -266,7 +266,7 @@ impl State {
             .iter()
             .flatten()
             .any(|destination| {
-                concerns_gateways(
+                concerns_estate(
                     destination,
                     |mesh| self.graph.meshes.effective().get(mesh),
                     self.snapshot.virtual_meshes.values(),
@@ -331,6 +331,9 @@ impl State {
             delta.touch_status(StatusKind::Mesh, mesh);
         }
         let everywhere = before.domains != now.domains || before.trust_domains != now.trust_domains;
+        if changed.is_empty() && !everywhere {
+            return;
+        }
         let table = self.graph.destinations.effective().clone();
         let concerned = |it: &Destination| {
             everywhere || it.mesh.as_ref().is_some_and(|mesh| changed.contains(mesh))
@@ -374,6 +377,7 @@ impl State {
         let missing: Arc<[Key]> = selection
             .iter()
             .flat_map(|selection| selection.services())
+            .map(|listed| listed.service)
             .filter(|service| self.graph.destination_index.of_service(service).is_none())
             .cloned()
             .collect();

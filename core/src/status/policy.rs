@@ -6,64 +6,20 @@ use std::sync::Arc;
 use ferromesh_crds as crds;
 use ferromesh_crds::approval::ApprovalStatus;
 
+use super::caller::{callers, is_identity, is_source};
 use super::{Body, Budget, Status, conditions, message, state};
 use crate::diagnose::{Code, Finding};
 use crate::graph::PolicyKey;
-use crate::index::Candidates;
 use crate::key::Key;
 use crate::kinds::Kind;
-use crate::model::access_policy::Identities;
-use crate::model::selector::{Destinations, Workloads};
-use crate::model::{
-    AccessPolicy, Destination, Labels, Rejection, TrafficPolicy, Workload, selector::Names,
-};
-use crate::record::{Bound, Record};
+use crate::model::selector::{Destinations, Names};
+use crate::model::{AccessPolicy, Destination, Labels, Rejection, TrafficPolicy};
+use crate::record::{Bound, Record, SELECTORS};
 use crate::state::State;
 use crate::table::Set;
 
 /// Room that is kept for callers while destinations are listed.
 const RESERVED_FOR_WORKLOADS: usize = 1_500;
-
-/// Whether a workload is among a traffic policy's callers.
-pub(crate) fn is_source(sources: &Workloads, workload: &Workload) -> bool {
-    sources.0.is_empty()
-        || workload.controller.as_ref().is_some_and(|it| {
-            let (namespace, cluster) = (it.reference.namespace(), it.reference.cluster());
-            sources
-                .0
-                .iter()
-                .any(|source| source.matches(&it.pod_labels, namespace, cluster))
-        })
-}
-
-/// Whether a workload has one of an access policy's identities.
-pub(crate) fn is_identity(sources: &[Identities], workload: &Workload) -> bool {
-    if sources.is_empty() {
-        return true;
-    }
-    let Some(it) = &workload.controller else {
-        return false;
-    };
-    let (namespace, cluster) = (it.reference.namespace(), it.reference.cluster());
-    // A pod that names no service account runs as its namespace's default.
-    let account = if it.service_account.is_empty() {
-        "default"
-    } else {
-        &it.service_account
-    };
-    sources.iter().any(|source| {
-        let matches = source.matcher.as_ref().is_some_and(|matcher| {
-            matcher.namespaces.admit(namespace) && matcher.clusters.admit(cluster)
-        });
-        let admits = |wanted: &str, is: &str| wanted.is_empty() || wanted == is;
-        let listed = source.accounts.iter().any(|wanted| {
-            admits(&wanted.name, account)
-                && admits(&wanted.namespace, namespace)
-                && admits(&wanted.cluster, cluster)
-        });
-        matches || listed || (source.matcher.is_none() && source.accounts.is_empty())
-    })
-}
 
 pub(super) fn traffic(state: &State, key: &Key) -> Option<Status> {
     let policy = state.snapshot.traffic_policies.get(key)?;
@@ -230,18 +186,17 @@ impl<'a> Parts<'a> {
 
     /// Services that the policy names and that do not exist.
     fn missing(&self) -> Vec<Finding> {
-        self.state
-            .graph
-            .missing
-            .get(&self.policy)
-            .into_iter()
-            .flat_map(|services| services.iter())
-            .map(|service| {
-                Finding::about(
-                    Code::NotFound,
-                    service,
-                    format!("Destination {service} not found"),
-                )
+        let Some(missing) = self.state.graph.missing.get(&self.policy) else {
+            return Vec::new();
+        };
+        let missing: BTreeSet<&Key> = missing.iter().collect();
+        let listed = self.destinations.services();
+        listed
+            .filter(|listed| missing.contains(listed.service))
+            .map(|listed| {
+                let service = listed.service;
+                let text = format!("Destination {service} not found");
+                Finding::about(Code::NotFound, service, text).at(listed.path(SELECTORS))
             })
             .collect()
     }
@@ -269,9 +224,7 @@ impl<'a> Parts<'a> {
             let entry = record.and_then(|record| (self.entry)(record, &self.policy.key));
             for finding in entry.iter().flat_map(|entry| entry.errors) {
                 if seen.insert(finding) {
-                    let mut finding = finding.clone();
-                    finding.message = format!("on {destination}: {}", finding.message);
-                    findings.push(finding);
+                    findings.push(finding.clone().on(destination));
                 }
             }
         }
@@ -327,96 +280,4 @@ impl<'a> Parts<'a> {
             conditions: conditions(&findings, generation),
         }
     }
-}
-
-/// Workloads that call the policy's destinations and that it means: those of the destinations'
-/// meshes, and of meshes that share a virtual mesh with them. As many as there is room for, and
-/// how many more there are.
-fn callers<'a>(
-    state: &State,
-    meshes: &BTreeSet<Key>,
-    budget: &mut Budget,
-    means_all: bool,
-    terms: impl Iterator<Item = (&'a Labels, &'a Names)>,
-    is_meant: impl Fn(&Workload) -> bool,
-) -> (Vec<String>, usize) {
-    let mut around = meshes.clone();
-    for mesh in meshes {
-        let membership = state
-            .graph
-            .estate
-            .site(mesh)
-            .and_then(|site| site.membership.as_ref());
-        around.extend(
-            membership
-                .iter()
-                .flat_map(|it| it.peers.iter())
-                .map(|client| client.mesh.clone()),
-        );
-    }
-    let index = &state.graph.workload_index;
-    let table = state.graph.workloads.effective();
-    let in_meshes = || around.iter().filter_map(|mesh| index.by_mesh.get(mesh));
-    let mut sets: Vec<&Set<Key>> = Vec::new();
-    let mut narrow = !means_all;
-    if narrow {
-        for (labels, namespaces) in terms {
-            match index.postings.candidates(labels, namespaces) {
-                Candidates::All => narrow = false,
-                Candidates::Sets(found) => sets.extend(found),
-            }
-        }
-    }
-    if !narrow {
-        sets = in_meshes().collect();
-    }
-    if means_all {
-        // Everything is meant: the first of all meshes, in order, without looking at the rest.
-        let total = sets.iter().map(|set| set.len()).sum();
-        let mut rest: Vec<_> = sets.iter().map(|set| set.iter()).collect();
-        let mut fronts: Vec<Option<&Key>> = rest.iter_mut().map(Iterator::next).collect();
-        let next = std::iter::from_fn(|| {
-            let front = fronts.iter().flatten().min().copied()?;
-            let at = fronts.iter().position(|other| *other == Some(front))?;
-            fronts[at] = rest[at].next();
-            Some(front)
-        });
-        return fill(budget, next, total);
-    }
-    let mut found: Vec<&Key> = sets
-        .iter()
-        .flat_map(|set| set.iter())
-        .filter(|key| {
-            table.get(*key).is_some_and(|workload| {
-                workload
-                    .mesh
-                    .as_ref()
-                    .is_some_and(|mesh| around.contains(mesh))
-                    && is_meant(workload)
-            })
-        })
-        .collect();
-    found.sort_unstable();
-    found.dedup();
-    let total = found.len();
-    fill(budget, found.into_iter(), total)
-}
-
-/// As many keys as there is room for, and how many of the `total` that leaves out.
-fn fill<'a>(
-    budget: &mut Budget,
-    keys: impl Iterator<Item = &'a Key>,
-    total: usize,
-) -> (Vec<String>, usize) {
-    let mut listed = Vec::new();
-    for key in keys {
-        let size = key.as_str().len() + 4;
-        if size > budget.left {
-            break;
-        }
-        budget.left -= size;
-        listed.push(key.as_str().to_owned());
-    }
-    let omitted = total - listed.len();
-    (listed, omitted)
 }

@@ -84,10 +84,7 @@ pub(super) fn findings(state: &State, key: &Key) -> Vec<Finding> {
         findings.extend(
             federation_errors(state, destination)
                 .into_iter()
-                .map(|finding| Finding {
-                    message: format!("on {destination}: {}", finding.message),
-                    ..finding
-                }),
+                .map(|finding| finding.on(destination)),
         );
     }
     findings
@@ -109,15 +106,13 @@ fn missing_root(state: &State, standing: &Standing) -> Option<Finding> {
         return None;
     };
     let wrong = |code, text: &str| {
-        Some(Finding::about(
-            code,
-            key,
-            format!(
-                "root certificate authority: Secret {}/{} {text}",
-                key.namespace(),
-                key.name()
-            ),
-        ))
+        let text = format!(
+            "root certificate authority: Secret {}/{} {text}",
+            key.namespace(),
+            key.name()
+        );
+        let path = "spec.mtlsConfig.shared.rootCertificateAuthority.secret";
+        Some(Finding::about(code, key, text).at(path))
     };
     match state.snapshot.secrets.get(key) {
         None if state.is_synced("", Kind::Secret) => wrong(Code::NotFound, "not found"),

@@ -12,6 +12,10 @@ use crate::estate::Estate;
 use crate::model::AccessPolicy;
 use crate::model::access_policy::{Identities, IdentityMatcher, ServiceAccount};
 use crate::model::destination::KubeService;
+use crate::record::selecting;
+
+/// Where a policy says who may call.
+const SOURCES: &str = "spec.sourceSelector";
 
 /// What the access policies amount to; none where there is no policy.
 ///
@@ -28,15 +32,16 @@ pub(crate) fn authorization(
     }
     if service.selector.is_empty() {
         // An object without a selector would hold for every workload of the namespace.
-        refused.extend((0..policies.len()).map(|policy| Refused {
-            policy,
-            finding: Finding::new(
-                Code::Unsupported,
-                format!(
-                    "Service {} has no selector, so access cannot be limited to its workloads",
-                    service.reference
-                ),
-            ),
+        refused.extend(policies.iter().enumerate().map(|(position, policy)| {
+            let text = format!(
+                "Service {} has no selector, so access cannot be limited to its workloads",
+                service.reference
+            );
+            let finding = Finding::new(Code::Unsupported, text);
+            Refused {
+                policy: position,
+                finding: finding.at(selecting(&policy.destinations, service)),
+            }
         }));
         return (None, refused);
     }
@@ -47,10 +52,10 @@ pub(crate) fn authorization(
         }
         match rule(estate, policy) {
             Ok(rule) => rules.push(rule),
-            Err(finding) => refused.push(Refused {
+            Err(unknown) => refused.extend(unknown.findings().map(|finding| Refused {
                 policy: position,
                 finding,
-            }),
+            })),
         }
     }
     let spec = AuthorizationPolicy {
@@ -63,31 +68,16 @@ pub(crate) fn authorization(
     (Some(spec), refused)
 }
 
-fn rule(estate: &Estate, policy: &AccessPolicy) -> Result<Rule, Finding> {
+fn rule(estate: &Estate, policy: &AccessPolicy) -> Result<Rule, Unknown> {
     let mut from = Vec::new();
-    let mut unknown = BTreeSet::new();
-    for identities in policy.sources.iter() {
-        sources(estate, identities, &mut from, &mut unknown);
+    let mut unknown = Unknown::default();
+    for (at, identities) in policy.sources.iter().enumerate() {
+        sources(estate, identities, &mut from, |cluster, part| {
+            unknown.note(policy, at, cluster, part);
+        });
     }
-    if !unknown.is_empty() {
-        let named: Vec<_> = unknown.iter().filter(|name| !name.is_empty()).collect();
-        let clusters = match &*named {
-            [] => "any cluster".to_owned(),
-            named => format!(
-                "cluster {}",
-                named
-                    .iter()
-                    .map(|name| name.as_str())
-                    .collect::<Vec<_>>()
-                    .join(", ")
-            ),
-        };
-        return Err(Finding::new(
-            Code::NotFound,
-            format!(
-                "authorization-policy-translator: Trust domain not found for {clusters}; register the cluster, and see that Istio's mesh config there sets trustDomain"
-            ),
-        ));
+    if !unknown.named.is_empty() {
+        return Err(unknown);
     }
     let operation = &policy.operation;
     let is_any =
@@ -102,6 +92,75 @@ fn rule(estate: &Estate, policy: &AccessPolicy) -> Result<Rule, Finding> {
     Ok(Rule { from, to })
 }
 
+/// Clusters that a policy names and whose trust domains are not known.
+#[derive(Default)]
+struct Unknown {
+    /// The first of them, each with the path where it is named.
+    named: Vec<(String, String)>,
+    /// Whether there are others.
+    has_more: bool,
+}
+
+/// Half of an alternative: one or the other names clusters.
+#[derive(Clone, Copy)]
+enum Part {
+    /// By where the caller runs.
+    Matcher,
+    /// By the service account at this position.
+    Account(usize),
+}
+
+impl Unknown {
+    /// As many as are told one by one: a policy may name thousands, on thousands of destinations.
+    const MOST: usize = 8;
+
+    fn note(&mut self, policy: &AccessPolicy, nth: usize, cluster: &str, part: Part) {
+        if self.named.iter().any(|(known, _)| known == cluster) {
+            return;
+        }
+        if self.named.len() == Self::MOST {
+            self.has_more = true;
+            return;
+        }
+        let path = format!("{SOURCES}[{nth}]");
+        let path = match part {
+            Part::Account(at) => {
+                format!("{path}.kubeServiceAccountRefs.serviceAccounts[{at}].clusterName")
+            }
+            Part::Matcher => {
+                // The names were sorted when they were read.
+                let written = policy.spec.source_selector.get(nth);
+                let matcher = written.and_then(|it| it.kube_identity_matcher.as_ref());
+                let clusters = matcher.map(|it| it.clusters.iter());
+                let at = clusters.and_then(|mut it| it.position(|name| name == cluster));
+                let at = at.map(|at| format!("[{at}]")).unwrap_or_default();
+                format!("{path}.kubeIdentityMatcher.clusters{at}")
+            }
+        };
+        self.named.push((cluster.to_owned(), path));
+    }
+
+    fn findings(self) -> impl Iterator<Item = Finding> {
+        let named = self.named.into_iter().map(|(cluster, path)| {
+            let cluster = if cluster.is_empty() {
+                "any cluster".to_owned()
+            } else {
+                format!("cluster {cluster}")
+            };
+            (cluster, path)
+        });
+        let more = self
+            .has_more
+            .then(|| ("others".to_owned(), SOURCES.to_owned()));
+        named.chain(more).map(|(clusters, path)| {
+            let text = format!(
+                "authorization-policy-translator: Trust domain not found for {clusters}; register the cluster, and see that Istio's mesh config there sets trustDomain"
+            );
+            Finding::new(Code::NotFound, text).at(path)
+        })
+    }
+}
+
 /// The sources that one alternative stands for; clusters without a trust domain are `unknown`.
 ///
 /// Its two halves are alternatives of each other, so each gets a source of its own: within one
@@ -110,7 +169,7 @@ fn sources(
     estate: &Estate,
     identities: &Identities,
     from: &mut Vec<From>,
-    unknown: &mut BTreeSet<String>,
+    mut unknown: impl FnMut(&str, Part),
 ) {
     let mut push = |source: Source| from.push(From { source });
     let any = || Source {
@@ -134,7 +193,7 @@ fn sources(
             let mut principals = Principals::default();
             for domain in clusters
                 .iter()
-                .flat_map(|name| domains(estate, name, unknown))
+                .flat_map(|name| domains(estate, name, || unknown(name, Part::Matcher)))
             {
                 if namespaces.is_empty() {
                     principals.push(format!("{domain}/ns/*"));
@@ -150,13 +209,13 @@ fn sources(
         }
     }
     let mut principals = Principals::default();
-    for ServiceAccount {
-        name,
-        namespace,
-        cluster,
-    } in &identities.accounts
-    {
-        for domain in domains(estate, cluster, unknown) {
+    for (at, account) in identities.accounts.iter().enumerate() {
+        let ServiceAccount {
+            name,
+            namespace,
+            cluster,
+        } = account;
+        for domain in domains(estate, cluster, || unknown(cluster, Part::Account(at))) {
             principals.push(if namespace.is_empty() {
                 // Istio's wildcard stands at an end only: the name cannot be asked for here.
                 format!("{domain}/ns/*")
@@ -182,7 +241,7 @@ fn sources(
 fn domains<'a>(
     estate: &'a Estate,
     cluster: &str,
-    unknown: &mut BTreeSet<String>,
+    unknown: impl FnOnce(),
 ) -> BTreeSet<&'a Arc<str>> {
     let found: BTreeSet<_> = if cluster.is_empty() {
         estate.trust_domains.values().flatten().collect()
@@ -191,7 +250,7 @@ fn domains<'a>(
         found.into_iter().flatten().collect()
     };
     if found.is_empty() {
-        unknown.insert(cluster.to_owned());
+        unknown();
     }
     found
 }

@@ -9,17 +9,18 @@ use crate::model::duration;
 use crate::model::virtual_mesh::Keepalive;
 use crate::record::Subsets;
 
-/// Renders the rule of one host.
+/// Renders the rule of one host; without a TLS mode, Istio finds out by itself what each endpoint
+/// can do.
 pub(crate) fn render(
     host: &str,
-    tls_mode: ClientTlsMode,
+    tls_mode: Option<ClientTlsMode>,
     keepalive: Option<&Keepalive>,
     subsets: &Subsets,
 ) -> DestinationRule {
     DestinationRule {
         host: host.to_owned(),
-        traffic_policy: Some(TrafficPolicy {
-            tls: Some(ClientTls { mode: tls_mode }),
+        traffic_policy: (tls_mode.is_some() || keepalive.is_some()).then(|| TrafficPolicy {
+            tls: tls_mode.map(|mode| ClientTls { mode }),
             connection_pool: keepalive.map(|keepalive| ConnectionPool {
                 tcp: Some(TcpSettings {
                     tcp_keepalive: Some(TcpKeepalive {

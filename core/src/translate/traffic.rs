@@ -117,19 +117,18 @@ impl Group {
         let mut findings = Vec::new();
         let actions = &policy.actions;
         let mut keep = |result: Result<(), Finding>| findings.extend(result.err());
-        keep(
-            self.fault
-                .claim("fault-injection", actions.fault, &policy.key),
-        );
-        keep(self.retries.claim("retries", actions.retries, &policy.key));
-        keep(self.timeout.claim("timeout", actions.timeout, &policy.key));
+        let key = &policy.key;
+        let fault = ("fault-injection", "spec.policy.faultInjection");
+        keep(self.fault.claim(fault, actions.fault, key));
+        let retries = ("retries", "spec.policy.retries");
+        keep(self.retries.claim(retries, actions.retries, key));
+        let timeout = ("timeout", "spec.policy.requestTimeout");
+        keep(self.timeout.claim(timeout, actions.timeout, key));
         if let Some(targets) = &actions.shift {
             match shift::resolve(reader, targets) {
                 Ok(backends) => {
-                    keep(
-                        self.shift
-                            .claim("traffic-shift", Some(backends), &policy.key),
-                    );
+                    let shift = ("traffic-shift", shift::PATH);
+                    keep(self.shift.claim(shift, Some(backends), key));
                 }
                 Err(errors) => findings.extend(errors),
             }

@@ -52,6 +52,7 @@ const ROOMS: &[(&str, &[&str])] = &[
         "e2e",
         &["testkit", "registration", "ca", "crds", "istio", "runtime"],
     ),
+    ("bench", &["webhook", "testkit", "core"]),
     ("hack/xtask", &["crds", "core"]),
 ];
 

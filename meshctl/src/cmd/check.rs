@@ -182,13 +182,19 @@ pub(crate) async fn run(
     arguments: &Arguments,
     screen: &mut Screen,
 ) -> Result<Outcome, Error> {
-    let management = Management::connect(global, screen).await?;
     let ids: Vec<Id> = Id::value_variants()
         .iter()
         .copied()
         .filter(|id| arguments.only.is_empty() || arguments.only.contains(id))
         .filter(|id| !arguments.skip.contains(id))
         .collect();
+    if ids.is_empty() {
+        return Err(Error::Usage {
+            argument: "--skip".to_owned(),
+            problem: "leaves no check: leave one of the ids out",
+        });
+    }
+    let management = Management::connect(global, screen).await?;
     let deadline = arguments.wait.map(|wait| Instant::now() + wait);
     let mut report = all(&ids, &management).await;
     while !report.passed

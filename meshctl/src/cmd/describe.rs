@@ -68,7 +68,10 @@ pub(crate) async fn run(
 ) -> Result<Outcome, Error> {
     let Arguments { selection, output } = arguments;
     let management = Management::connect(global, screen).await?;
-    let objects = selection.objects(&management).await?;
+    let (objects, outcome) = selection.objects(&management, screen).await?;
+    if objects.is_empty() && outcome == Outcome::Findings {
+        return Ok(outcome);
+    }
     let is_grid = *output == Style::Text && selection.names.is_empty();
     if is_grid {
         if objects.is_empty() {
@@ -108,7 +111,7 @@ pub(crate) async fn run(
                 )
                 .collect();
             screen.line(pages.join("\n\n"))?;
-            return Ok(Outcome::Clean);
+            return Ok(outcome);
         }
     };
     if selection.names.len() == 1
@@ -123,5 +126,5 @@ pub(crate) async fn run(
         };
         screen.document(form, &list)?;
     }
-    Ok(Outcome::Clean)
+    Ok(outcome)
 }

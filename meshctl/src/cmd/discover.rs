@@ -1,6 +1,7 @@
 //! `discover`: the meshes, workloads and destinations of clusters.
 
-use std::path::PathBuf;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use std::sync::Arc;
 
@@ -13,12 +14,12 @@ use super::translate::{management, state, tell, upserts};
 use crate::args::{Form, Global};
 use crate::error::{Error, Outcome};
 use crate::render::Screen;
-use crate::source::{self, Cluster};
+use crate::source::{self, Cluster, STDIN};
 
 /// Show the meshes, workloads and destinations that are found in clusters
 ///
-/// Each cluster is given as a directory of its Kubernetes objects. No cluster is needed. The
-/// output is one document in the form of `translate`.
+/// Each cluster is given as a directory of its Kubernetes objects, or several. No cluster is
+/// needed. The output is one document in the form of `translate`.
 #[derive(Args, Debug)]
 pub(crate) struct Arguments {
     /// A cluster and the file or directory of its objects; `NAME=-` reads stdin. May be repeated
@@ -60,6 +61,7 @@ pub(crate) fn run(
     arguments: &Arguments,
     screen: &mut Screen,
 ) -> Result<Outcome, Error> {
+    let clusters = arguments.clusters()?;
     let mut outcome = Outcome::Clean;
     let mut changes = Vec::new();
     if !arguments.filename.is_empty() {
@@ -67,9 +69,8 @@ pub(crate) fn run(
         outcome = tell(&files, global, screen);
         changes.extend(upserts(files));
     }
-    for Dump { name, path } in &arguments.cluster {
-        let cluster = Cluster::Managed(name.as_str());
-        let reading = source::read(std::slice::from_ref(path), cluster)?;
+    for (name, paths) in clusters {
+        let reading = source::read(&paths, Cluster::Managed(name.as_str()))?;
         if tell(&reading, global, screen) == Outcome::Findings {
             outcome = Outcome::Findings;
         }
@@ -79,6 +80,25 @@ pub(crate) fn run(
     let (state, _) = state(global).step(changes);
     screen.report(arguments.output, &Report::discovery(&state))?;
     Ok(outcome)
+}
+
+impl Arguments {
+    /// The clusters, each with all its paths.
+    fn clusters(&self) -> Result<BTreeMap<&ClusterName, Vec<PathBuf>>, Error> {
+        let mut clusters: BTreeMap<_, Vec<_>> = BTreeMap::new();
+        for Dump { name, path } in &self.cluster {
+            clusters.entry(name).or_default().push(path.clone());
+        }
+        let takes_stdin = |paths: &&Vec<PathBuf>| paths.iter().any(|path| path == Path::new(STDIN));
+        let takers = clusters.values().chain([&self.filename]);
+        if takers.filter(takes_stdin).count() > 1 {
+            return Err(Error::Usage {
+                argument: STDIN.to_owned(),
+                problem: "stdin can be read as one cluster only: give files for the others",
+            });
+        }
+        Ok(clusters)
+    }
 }
 
 /// Says that a managed cluster has nothing but what was read.

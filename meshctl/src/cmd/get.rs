@@ -85,17 +85,26 @@ struct List {
 }
 
 impl Selection {
-    /// The objects that are meant.
+    /// The objects that are meant. Of a name that leads nowhere it is told, and the others are
+    /// found all the same.
     pub(super) async fn objects(
         &self,
         management: &Management,
-    ) -> Result<Vec<DynamicObject>, Error> {
+        screen: &mut Screen,
+    ) -> Result<(Vec<DynamicObject>, Outcome), Error> {
         if !self.names.is_empty() {
-            let mut found = Vec::new();
+            let (mut found, mut outcome) = (Vec::new(), Outcome::Clean);
             for name in &self.names {
-                found.push(management.find(self.kind, name).await?);
+                match management.find(self.kind, name).await {
+                    Ok(object) => found.push(object),
+                    Err(error @ Error::Missing { .. }) => {
+                        outcome = Outcome::Findings;
+                        screen.note(format_args!("error: {error}"));
+                    }
+                    Err(error) => return Err(error),
+                }
             }
-            return Ok(found);
+            return Ok((found, outcome));
         }
         let scope = if self.all_namespaces {
             Scope::All
@@ -104,7 +113,7 @@ impl Selection {
         };
         let mut found = management.list(self.kind, scope).await?;
         found.retain(|object| self.means(object));
-        Ok(found)
+        Ok((found, Outcome::Clean))
     }
 
     fn means(&self, object: &DynamicObject) -> bool {
@@ -141,7 +150,10 @@ pub(crate) async fn run(
         no_headers,
     } = arguments;
     let management = Management::connect(global, screen).await?;
-    let objects = selection.objects(&management).await?;
+    let (objects, outcome) = selection.objects(&management, screen).await?;
+    if objects.is_empty() && outcome == Outcome::Findings {
+        return Ok(outcome);
+    }
     match output {
         Style::Json => write(Form::Json, selection, objects, screen)?,
         Style::Yaml => write(Form::Yaml, selection, objects, screen)?,
@@ -174,7 +186,7 @@ pub(crate) async fn run(
             screen.line(table::columns((!no_headers).then_some(&titles), rows))?;
         }
     }
-    Ok(Outcome::Clean)
+    Ok(outcome)
 }
 
 fn write(

@@ -1,7 +1,6 @@
 //! `validate`: what an API server would answer to each object, were all the others there.
 
 use std::fmt;
-use std::sync::Arc;
 
 use clap::{Args, ValueEnum};
 use ferromesh_core::review::{self, Candidate, Intent, Remark, Review, Weight};
@@ -12,7 +11,7 @@ use super::translate::{count, management, state};
 use crate::args::{Files, Form, Global};
 use crate::error::{Error, Outcome};
 use crate::render::{Screen, counted};
-use crate::source::{self, Doubt, Fault, Located, Reading};
+use crate::source::{self, Doubt, Fault, Located, Place, Reading};
 
 /// Judge each policy, virtual mesh and settings in files against all other objects there
 ///
@@ -49,7 +48,7 @@ struct Validation {
     api_version: &'static str,
     kind: &'static str,
     summary: Summary,
-    /// By kind and key.
+    /// By kind, namespace and name.
     objects: Vec<Judged>,
     unreadable: Vec<Unreadable>,
     /// What is perhaps not meant, and is of no judged object.
@@ -72,7 +71,8 @@ struct Summary {
 /// One object and the answer to it.
 #[derive(Serialize)]
 struct Judged {
-    file: Arc<str>,
+    #[serde(flatten)]
+    place: Place,
     kind: &'static str,
     namespace: String,
     name: String,
@@ -102,19 +102,27 @@ struct Warning {
     is_serious: bool,
 }
 
-/// A document that could not be read.
+/// Something that could not be read.
 #[derive(Serialize)]
 struct Unreadable {
-    file: Arc<str>,
-    object: String,
-    field: String,
+    #[serde(flatten)]
+    place: Place,
+    /// None where it is not even known which it is.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    object: Option<String>,
+    /// None where it is not one field alone.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    field: Option<String>,
     message: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    remedy: Option<String>,
 }
 
-/// Something about a file.
+/// Something about a place.
 #[derive(Serialize)]
 struct Dubious {
-    file: Arc<str>,
+    #[serde(flatten)]
+    place: Place,
     message: String,
 }
 
@@ -155,9 +163,10 @@ fn judge(reading: Reading, nothing: State) -> Validation {
     });
     let (all, _) = nothing.step(upserts.chain(listed()));
     let objects = reading.objects.into_values();
-    let objects: Vec<_> = objects
+    let mut objects: Vec<_> = objects
         .filter_map(|located| Judged::new(located, &all))
         .collect();
+    objects.sort_by(|left, right| left.sort_key().cmp(&right.sort_key()));
     let unreadable: Vec<_> = reading.faults.into_iter().map(Unreadable::from).collect();
     Validation {
         api_version: "cli.mesh/v1",
@@ -190,14 +199,18 @@ impl Judged {
     /// The answer to the creation of an object where everything else is there already; none for
     /// what is not judged.
     fn new(located: Located, all: &State) -> Option<Self> {
-        let Located { file, object, wire } = located;
+        let Located {
+            place,
+            object,
+            wire,
+        } = located;
         let candidate = Candidate::new(object.kind(), Intent::Create(wire?))?;
         let mut review = Review::new(all, candidate);
         while !review.advance(usize::MAX) {}
         let outcome = review.finish();
         let key = object.key();
         Some(Self {
-            file,
+            place,
             kind: object.kind().name(),
             namespace: key.namespace().to_owned(),
             name: key.name().to_owned(),
@@ -205,6 +218,10 @@ impl Judged {
             denials: outcome.denials.into_iter().map(Denial::from).collect(),
             warnings: outcome.remarks.into_iter().map(Warning::from).collect(),
         })
+    }
+
+    fn sort_key(&self) -> (&str, &str, &str) {
+        (self.kind, &self.namespace, &self.name)
     }
 
     fn is_warned(&self) -> bool {
@@ -251,21 +268,27 @@ impl From<Remark> for Warning {
 
 impl From<Fault> for Unreadable {
     fn from(fault: Fault) -> Self {
+        let Fault {
+            place,
+            object,
+            field,
+            message,
+            remedy,
+        } = fault;
         Self {
-            file: fault.file,
-            object: fault.name,
-            field: fault.rejection.path,
-            message: fault.rejection.message,
+            place,
+            object,
+            field,
+            message,
+            remedy,
         }
     }
 }
 
 impl From<Doubt> for Dubious {
     fn from(doubt: Doubt) -> Self {
-        Self {
-            file: doubt.file,
-            message: doubt.message,
-        }
+        let Doubt { place, message } = doubt;
+        Self { place, message }
     }
 }
 
@@ -277,8 +300,8 @@ impl fmt::Display for Validation {
         for unreadable in &self.unreadable {
             writeln!(f, "{unreadable}")?;
         }
-        for Dubious { file, message } in &self.warnings {
-            writeln!(f, "{file}\n  warning: {message}\n")?;
+        for Dubious { place, message } in &self.warnings {
+            writeln!(f, "{place}\n  warning: {message}\n")?;
         }
         let Summary {
             judged,
@@ -298,13 +321,13 @@ impl fmt::Display for Validation {
 impl fmt::Display for Judged {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self {
-            file,
+            place,
             kind,
             namespace,
             name,
             ..
         } = self;
-        writeln!(f, "{file}: {kind} {namespace}/{name}")?;
+        writeln!(f, "{place}: {kind} {namespace}/{name}")?;
         for denial in &self.denials {
             writeln!(f, "  {denial}")?;
         }
@@ -343,16 +366,24 @@ impl fmt::Display for Denial {
 impl fmt::Display for Unreadable {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self {
-            file,
+            place,
             object,
             field,
             message,
+            remedy,
         } = self;
-        // What has no name has only a place.
-        if object == field {
-            writeln!(f, "{file}\n  unreadable: {message}")
-        } else {
-            writeln!(f, "{file}: {object}\n  unreadable: {field}: {message}")
+        write!(f, "{place}")?;
+        if let Some(object) = object {
+            write!(f, ": {object}")?;
+        }
+        f.write_str("\n  unreadable: ")?;
+        if let Some(field) = field {
+            write!(f, "{field}: ")?;
+        }
+        writeln!(f, "{message}")?;
+        match remedy {
+            Some(remedy) => writeln!(f, "    remedy: {remedy}"),
+            None => Ok(()),
         }
     }
 }

@@ -1,7 +1,9 @@
 //! What API servers know of our kinds: in a file anything can be written.
 
+use ferromesh_core::Kind;
 use ferromesh_core::model::{Code, Rejection};
 use ferromesh_crds as crds;
+use ferromesh_crds::name::{ClusterName, Namespace, ObjectName};
 use kube::core::ApiResource;
 use serde_json::Value;
 
@@ -23,41 +25,95 @@ fn kinds() -> [ApiResource; 11] {
     ]
 }
 
-/// What an API server would say to an object of one of our kinds in a version that is not served.
-pub(super) fn refusal(object: &Value) -> Option<Rejection> {
+/// What an API server would say to an object before it reads it: an error where it serves no such
+/// kind of ours, or is not told which, and a doubt where that depends on what else is installed.
+/// Kinds of others are nobody's business.
+pub(super) fn look(object: &Value) -> Result<Option<String>, Rejection> {
     let text = |field: &str| object.get(field).and_then(Value::as_str);
-    let (api_version, kind) = (text("apiVersion")?, text("kind")?);
-    let (group, _) = api_version.split_once('/')?;
-    if !is_ours(group) {
-        return None;
+    let refused = |field: &str, code, message| {
+        Err(Rejection {
+            path: field.to_owned(),
+            code,
+            message,
+        })
+    };
+    let kinds = kinds();
+    match (text("apiVersion"), text("kind")) {
+        (None, Some(kind)) => match kinds.iter().find(|it| it.kind == kind) {
+            Some(known) => {
+                let message = format!("is missing; write {}", known.api_version);
+                refused("apiVersion", Code::Required, message)
+            }
+            None => Ok(None),
+        },
+        (Some(api_version), kind) => {
+            let group = api_version.split_once('/').map_or("", |(group, _)| group);
+            let of_group: Vec<_> = kinds.iter().filter(|it| it.group == group).collect();
+            let names = || {
+                let names: Vec<_> = of_group.iter().map(|it| &*it.kind).collect();
+                names.join(", ")
+            };
+            match (kind, of_group.iter().find(|it| Some(&*it.kind) == kind)) {
+                (_, Some(known)) if known.api_version == api_version => Ok(None),
+                (_, Some(known)) => {
+                    let message =
+                        format!("{api_version} is not served; write {}", known.api_version);
+                    refused("apiVersion", Code::NotFound, message)
+                }
+                (Some(kind), None) if of_group.is_empty() => Ok(is_ours(group)
+                    .then(|| format!("{kind} is passed over: {group} is not supported"))),
+                (Some(kind), None) => {
+                    let message = format!("{group} has no {kind}; write one of {}", names());
+                    refused("kind", Code::NotFound, message)
+                }
+                (None, None) if of_group.is_empty() => Ok(None),
+                (None, None) => {
+                    let message = format!("is missing; write one of {}", names());
+                    refused("kind", Code::Required, message)
+                }
+            }
+        }
+        (None, None) => Ok(None),
     }
-    let mut served = kinds().into_iter();
-    let served = served.find(|served| served.group == group && served.kind == kind)?;
-    (served.api_version != api_version).then(|| Rejection {
-        path: "apiVersion".to_owned(),
-        code: Code::NotFound,
-        message: format!("{api_version} is not served; write {}", served.api_version),
-    })
 }
 
-/// What is to be said about a kind that is not read: a group of ours has no such kind. Kinds of
-/// others are nobody's business.
-pub(super) fn doubt(api_version: &str, kind: &str) -> Option<String> {
-    let (group, _) = api_version.split_once('/')?;
-    if !is_ours(group) {
-        return None;
+/// Refuses names that no API server takes.
+pub(super) fn check_name(kind: Kind, object: &Value) -> Result<(), Rejection> {
+    let field = |field: &str| {
+        let value = object.pointer(&format!("/metadata/{field}"));
+        value.filter(|value| !value.is_null() && *value != "")
+    };
+    let refused = |field: &str, code, message| {
+        Err(Rejection {
+            path: format!("metadata.{field}"),
+            code,
+            message,
+        })
+    };
+    // What is no text is refused with its whole object.
+    match field("name").map(Value::as_str) {
+        None => {
+            let message = "is missing; give the object a name".to_owned();
+            return refused("name", Code::Required, message);
+        }
+        Some(Some(name)) => {
+            let checked = match kind {
+                Kind::KubernetesCluster => name.parse::<ClusterName>().err(),
+                _ => name.parse::<ObjectName>().err(),
+            };
+            if let Some(error) = checked {
+                return refused("name", Code::Invalid, error.to_string());
+            }
+        }
+        Some(None) => {}
     }
-    let served = kinds().into_iter().filter(|served| served.group == group);
-    let kinds: Vec<_> = served.map(|served| served.kind).collect();
-    if kinds.iter().any(|known| known == kind) {
-        return None;
+    match field("namespace").and_then(Value::as_str) {
+        Some(namespace) => match namespace.parse::<Namespace>() {
+            Ok(_) => Ok(()),
+            Err(error) => refused("namespace", Code::Invalid, error.to_string()),
+        },
+        None => Ok(()),
     }
-    Some(if kinds.is_empty() {
-        format!("{kind} is passed over: {group} is not supported")
-    } else {
-        let kinds = kinds.join(", ");
-        format!("{kind} is passed over: {group} has no such kind, only {kinds}")
-    })
 }
 
 fn is_ours(group: &str) -> bool {

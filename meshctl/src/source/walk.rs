@@ -6,12 +6,15 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use super::STDIN;
+use super::part::MAX_FILE;
 use crate::error::Error;
 
 /// The most directories and files that are looked at.
 const MAX_ENTRIES: usize = 100_000;
 /// How deep directories may lie in each other.
 const MAX_DEPTH: usize = 64;
+/// How much is read in all, in bytes: dumps of a hundred clusters of usual size.
+const MAX_TOTAL: u64 = 4 << 30;
 
 /// What paths lead to.
 #[derive(Default)]
@@ -25,6 +28,8 @@ pub(super) struct Walk {
     /// Directories and files by what they are: links may lead to one of them twice, or in circles.
     seen: BTreeSet<PathBuf>,
     entries: usize,
+    /// The size of the files, in bytes.
+    total: u64,
 }
 
 impl Walk {
@@ -40,14 +45,15 @@ impl Walk {
             path: path.to_owned(),
             source,
         };
-        if fs::metadata(path).map_err(failed)?.is_dir() {
+        let metadata = fs::metadata(path).map_err(failed)?;
+        if metadata.is_dir() {
             let (files, faults) = (self.files.len(), self.faults.len());
             let is_new = self.directory(path, 0).map_err(failed)?;
             if is_new && (files, faults) == (self.files.len(), self.faults.len()) {
                 self.empty.push(path.to_owned());
             }
         } else if self.is_new(path).map_err(failed)? {
-            self.files.push(path.to_owned());
+            self.file(path, metadata.len());
         }
         Ok(())
     }
@@ -93,9 +99,24 @@ impl Walk {
         } else if metadata.is_dir() {
             self.directory(path, depth + 1)?;
         } else if metadata.is_file() && is_manifest(path) && self.is_new(path)? {
-            self.files.push(path.to_owned());
+            self.file(path, metadata.len());
         }
         Ok(())
+    }
+
+    fn file(&mut self, path: &Path, size: u64) {
+        // Of a larger one no more is looked at.
+        let total = self.total + size.min(MAX_FILE);
+        if total > MAX_TOTAL {
+            let problem = format!(
+                "is not read: with it, it would be more than {} GiB",
+                MAX_TOTAL >> 30
+            );
+            self.faults.push((path.to_owned(), problem));
+        } else {
+            self.total = total;
+            self.files.push(path.to_owned());
+        }
     }
 
     fn is_new(&mut self, path: &Path) -> io::Result<bool> {
@@ -108,4 +129,30 @@ fn is_manifest(path: &Path) -> bool {
         let known = ["yaml", "yml", "json"];
         known.iter().any(|it| extension.eq_ignore_ascii_case(it))
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs::File;
+
+    use super::*;
+
+    #[test]
+    fn no_more_is_read_than_there_is_room_for() {
+        let directory = std::env::temp_dir().join(format!("meshctl-walk-{}", std::process::id()));
+        fs::create_dir_all(&directory).unwrap();
+        for at in 0..18 {
+            // Files with nothing in them take no room.
+            let file = File::create(directory.join(format!("{at:02}.yaml"))).unwrap();
+            file.set_len(MAX_FILE + at).unwrap();
+        }
+        let mut walk = Walk::default();
+        walk.find(&directory).unwrap();
+        fs::remove_dir_all(&directory).unwrap();
+        assert_eq!(walk.files.len(), 16);
+        let (path, problem) = &walk.faults[0];
+        assert!(path.ends_with("16.yaml"), "{path:?}");
+        assert_eq!(problem, "is not read: with it, it would be more than 4 GiB");
+        assert_eq!(walk.faults.len(), 2);
+    }
 }

@@ -50,28 +50,9 @@ fn what_is_discovered_translates_as_if_it_were_stored() {
         if clusters(&scenario).is_empty() || has_stored {
             continue;
         }
-        let found = expected(&scenario, "discovered");
-        let stored: Vec<_> = found
-            .as_array()
-            .unwrap()
-            .iter()
-            .map(|output| {
-                json!({
-                    "apiVersion": output["apiVersion"],
-                    "kind": output["kind"],
-                    "metadata": {
-                        "name": output["name"],
-                        "namespace": output["namespace"],
-                        "labels": output["labels"],
-                        "annotations": output["annotations"],
-                    },
-                    "spec": output["spec"],
-                })
-            })
-            .collect();
-        let list = json!({"apiVersion": "v1", "kind": "List", "items": stored});
+        let found = json!({"outputs": expected(&scenario, "discovered"), "statuses": []});
         let path = directory("discovered").join("found.json");
-        fs::write(&path, list.to_string()).unwrap();
+        fs::write(&path, found.to_string()).unwrap();
         let mut arguments = vec!["translate".to_owned(), "-o=json".to_owned()];
         arguments.extend(["-f".to_owned(), path.display().to_string()]);
         if input.is_dir() {
@@ -126,6 +107,26 @@ fn each_cluster_is_known_by_its_name() {
     assert_eq!(mesh["spec"]["istio"]["trustDomain"], "example.org");
     let swapped = meshctl(&["discover", &cluster("west"), &cluster("east"), "-o", "json"]).json();
     assert_eq!(json, swapped);
+}
+
+#[test]
+fn all_directories_of_a_cluster_are_one() {
+    let other = ISTIOD.replace("example.org", "example.com");
+    let path = files("halves", [("a/all.yaml", ISTIOD), ("b/all.yaml", &*other)]);
+    let path = path.to_str().unwrap();
+    let (a, b) = (format!("east={path}/a"), format!("east={path}/b"));
+    let ran = meshctl(&["discover", "--cluster", &a, "--cluster", &b, "-o", "json"]);
+    assert_eq!(
+        (ran.code, ran.stderr),
+        (
+            0,
+            format!(
+                "warning: {path}/b/all.yaml, document 2: ConfigMap istio-system/istio stands in {path}/a/all.yaml, document 2 too, and differently: the last one counts, remove the other\n"
+            )
+        )
+    );
+    let json: Value = serde_json::from_str(&ran.stdout).unwrap();
+    assert_eq!(meshes(&json), ["istiod-istio-system-east"]);
 }
 
 #[test]

@@ -29,7 +29,7 @@ fn links_that_lead_nowhere_are_named_where_they_are_called_manifests() {
     let lines: Vec<_> = ran.stderr.lines().collect();
     assert_eq!(lines.len(), 2, "{lines:#?}");
     for (line, name) in lines.iter().zip(["gone", "loop"]) {
-        let expected = format!("error: {path}/{name}.yaml: file: ");
+        let expected = format!("error: {path}/{name}.yaml: ");
         assert!(line.starts_with(&expected), "{line}");
     }
     assert!(ran.stdout.contains("\"name\":\"p\""), "{}", ran.stdout);
@@ -60,7 +60,7 @@ fn directories_are_read_to_a_bounded_depth() {
     fs::write(path.join("b.yaml"), POLICY).unwrap();
     let ran = meshctl(&["translate", "-f", path.to_str().unwrap(), "-o", "json"]);
     assert_eq!(ran.code, 1);
-    let expected = "/d: file: is not read: it lies 64 directories deep\n";
+    let expected = "/d: is not read: it lies 64 directories deep\n";
     assert!(ran.stderr.ends_with(expected), "{}", ran.stderr);
     let json: Value = serde_json::from_str(&ran.stdout).unwrap();
     assert_eq!(json["statuses"].as_array().unwrap().len(), 1);
@@ -71,10 +71,7 @@ fn a_file_without_end_is_not_read_to_its_end() {
     let ran = meshctl(&["translate", "-f", "/dev/zero"]);
     assert_eq!(
         (ran.code, ran.stderr.as_str()),
-        (
-            1,
-            "error: /dev/zero: file: is larger than 256 MiB: split it\n"
-        )
+        (1, "error: /dev/zero: is larger than 256 MiB: split it\n")
     );
 }
 
@@ -128,12 +125,11 @@ fn a_directory_that_holds_nothing_to_read_is_told() {
 }
 
 #[test]
-fn kinds_that_our_groups_do_not_have_are_named_and_those_of_others_are_not() {
+fn kinds_of_groups_that_are_not_supported_are_named_and_those_of_others_are_not() {
     let other = |api_version: &str, kind: &str| {
         format!("---\napiVersion: {api_version}\nkind: {kind}\nmetadata: {{name: x}}\n")
     };
     let text = [
-        other("networking.mesh.gloo.solo.io/v1", "TrafficPolicies"),
         other(
             "networking.enterprise.mesh.gloo.solo.io/v1beta1",
             "VirtualDestination",
@@ -147,9 +143,124 @@ fn kinds_that_our_groups_do_not_have_are_named_and_those_of_others_are_not() {
     assert_eq!(ran.code, 0);
     assert_eq!(
         ran.stderr,
-        "warning: stdin: TrafficPolicies is passed over: networking.mesh.gloo.solo.io has no such kind, only AccessPolicy, TrafficPolicy, VirtualMesh\n\
-         warning: stdin: VirtualDestination is passed over: networking.enterprise.mesh.gloo.solo.io is not supported\n"
+        "warning: stdin, document 1: VirtualDestination is passed over: networking.enterprise.mesh.gloo.solo.io is not supported\n"
     );
+}
+
+/// What is said about one broken document after a sound one.
+fn told(broken: &str) -> String {
+    let ran = with_input(&["translate", "-f", "-"], &format!("{POLICY}---{broken}"));
+    assert_eq!(ran.code, 1, "{broken}: {ran:?}");
+    assert!(ran.stdout.contains("name: p\n"), "{ran:?}");
+    let told = ran.stderr.strip_prefix("error: stdin, document 2");
+    told.unwrap_or_else(|| panic!("{ran:?}"))
+        .trim_end()
+        .to_owned()
+}
+
+#[test]
+fn what_cannot_be_read_is_told_with_document_object_field_and_remedy() {
+    for (from, to, expected) in [
+        (
+            "name: p",
+            "generateName: p-",
+            ": TrafficPolicy: metadata.name: is missing; give the object a name",
+        ),
+        (
+            "name: p",
+            "name: P",
+            ": TrafficPolicy gloo-mesh/P: metadata.name: `P` is not an object name: it may contain only lower-case letters, digits, `-` and `.`, and has `P`",
+        ),
+        (
+            "gloo-mesh}",
+            "a.b}",
+            ": TrafficPolicy a.b/p: metadata.namespace: `a.b` is not a namespace: it may contain only lower-case letters, digits and `-`, and has `.`",
+        ),
+        (
+            "name: p,",
+            "name: p, labels: {version: 1.10},",
+            ": TrafficPolicy gloo-mesh/p: metadata.labels.version: invalid type: floating point `1.1`, expected a string; write it in quotes",
+        ),
+        (
+            "[{}]",
+            "[{kubeServiceRefs: {services: true}}]",
+            ": TrafficPolicy gloo-mesh/p: spec.destinationSelector[0].kubeServiceRefs.services: invalid type: boolean `true`, expected a list; see `kubectl explain trafficpolicy.spec.destinationSelector.kubeServiceRefs.services`",
+        ),
+        (
+            "apiVersion: networking.mesh.gloo.solo.io/v1",
+            "",
+            ": TrafficPolicy gloo-mesh/p: apiVersion: is missing; write networking.mesh.gloo.solo.io/v1",
+        ),
+        (
+            "kind: TrafficPolicy",
+            "",
+            ": gloo-mesh/p: kind: is missing; write one of AccessPolicy, TrafficPolicy, VirtualMesh",
+        ),
+        (
+            "kind: TrafficPolicy",
+            "kind: trafficPolicy",
+            ": trafficPolicy gloo-mesh/p: kind: networking.mesh.gloo.solo.io has no trafficPolicy; write one of AccessPolicy, TrafficPolicy, VirtualMesh",
+        ),
+        (
+            "solo.io/v1",
+            "solo.io/v1alpha2",
+            ": TrafficPolicy gloo-mesh/p: apiVersion: networking.mesh.gloo.solo.io/v1alpha2 is not served; write networking.mesh.gloo.solo.io/v1",
+        ),
+    ] {
+        assert_eq!(told(&POLICY.replace(from, to)), expected);
+    }
+    assert!(told("\nkind: [\n").contains("line "));
+}
+
+#[test]
+fn what_is_nobodys_business_need_not_be_in_order() {
+    let broken = "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: 7}\nspec: none\n";
+    let ran = with_input(&["translate", "-f", "-"], &format!("{POLICY}---\n{broken}"));
+    assert_eq!((ran.code, ran.stderr.as_str()), (0, ""));
+    let broken = POLICY.replace("[{}]", "none");
+    let ran = with_input(&["discover", "--cluster", "east=-"], &broken);
+    assert_eq!((ran.code, ran.stderr.as_str()), (0, ""));
+}
+
+#[test]
+fn items_of_a_list_are_read_even_where_only_the_list_says_what_they_are() {
+    let item = |name: &str| {
+        format!(
+            "- {{metadata: {{name: {name}, namespace: gloo-mesh}}, spec: {{destinationSelector: [{{}}]}}}}\n"
+        )
+    };
+    let text = format!(
+        "apiVersion: networking.mesh.gloo.solo.io/v1\nkind: TrafficPolicyList\nitems:\n{}{}{}",
+        item("a"),
+        item("B"),
+        item("c")
+    );
+    let ran = with_input(&["translate", "-f", "-", "-o", "json"], &text);
+    assert!(
+        ran.stderr
+            .starts_with("error: stdin, item 2: TrafficPolicy gloo-mesh/B: metadata.name: "),
+        "{ran:?}"
+    );
+    let json: Value = serde_json::from_str(&ran.stdout).unwrap();
+    let names: Vec<_> = json["statuses"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|status| &status["name"])
+        .collect();
+    assert_eq!(names, ["a", "c"]);
+}
+
+#[test]
+fn a_file_of_endlessly_many_documents_is_read_in_part() {
+    let text = format!(
+        r#"{{"kind": "List", "items": [{}{{}}]}}"#,
+        "{},".repeat(1_000_000)
+    );
+    let ran = with_input(&["validate", "-f", "-"], &text);
+    assert_eq!(ran.code, 1);
+    let told = "stdin\n  unreadable: holds more than 1000000 objects: split it\n";
+    assert!(ran.stdout.contains(told), "{}", ran.stdout);
 }
 
 #[test]

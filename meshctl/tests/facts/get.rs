@@ -190,6 +190,22 @@ fn an_object_that_does_not_exist_is_a_finding_with_a_remedy() {
 }
 
 #[test]
+fn a_name_that_leads_nowhere_does_not_hide_the_others() {
+    let server = estate("get-some");
+    for verb in ["get", "describe"] {
+        let ran = server.run(&[verb, "tp", "nobody", "first", "-o", "json"]);
+        assert_eq!(ran.code, 1, "{ran:?}");
+        assert!(
+            ran.stderr
+                .starts_with("error: TrafficPolicy gloo-mesh/nobody does not exist"),
+            "{ran:?}"
+        );
+        let list: Value = serde_json::from_str(&ran.stdout).unwrap();
+        assert_eq!(list["items"].as_array().unwrap().len(), 1, "{list:#}");
+    }
+}
+
+#[test]
 fn a_cluster_that_cannot_be_asked_ends_with_3() {
     let server = estate("get-refused");
     for (code, hint) in [(401, "as the test wants it"), (403, "as the test wants it")] {

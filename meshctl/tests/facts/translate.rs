@@ -112,7 +112,7 @@ fn what_cannot_be_read_is_named_and_the_rest_comes_out() {
         "error: {path}/policy.yaml: TrafficPolicy gloo-mesh/simple: spec.policy.retries.attempts: "
     );
     assert!(lines[0].starts_with(&policy), "{lines:#?}");
-    let syntax = format!("error: {path}/syntax.yaml: document: ");
+    let syntax = format!("error: {path}/syntax.yaml, document 1: ");
     assert!(lines[1].starts_with(&syntax), "{lines:#?}");
     assert!(!ran.stderr.contains("notes"), "{lines:#?}");
     assert!(!ran.stderr.contains("hidden"), "{lines:#?}");
@@ -128,7 +128,7 @@ fn a_file_that_is_no_text_is_named() {
     assert_eq!(ran.code, 1);
     assert_eq!(
         ran.stderr,
-        format!("error: {path}/a.yaml: file: is no text in UTF-8\n")
+        format!("error: {path}/a.yaml: is no text in UTF-8\n")
     );
     assert!(ran.stdout.contains("\"name\":\"m\""), "{}", ran.stdout);
 }
@@ -240,6 +240,6 @@ fn a_missing_field_is_named() {
     let ran = with_input(&["translate", "-f", "-"], &text);
     assert_eq!(
         ran.stderr,
-        "error: stdin: Mesh gloo-mesh/m: missing field `spec`\n"
+        "error: stdin: Mesh gloo-mesh/m: missing field `spec`; see `kubectl explain mesh`\n"
     );
 }

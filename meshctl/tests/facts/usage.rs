@@ -22,6 +22,15 @@ fn a_wrong_call_ends_with_2_and_says_what_to_write() {
         (&["get", "mesh", "--kubeconfig", "/nowhere"], "/nowhere"),
         (&["get", "moosh"], "virtualmesh"),
         (&["check", "--only", "X9"], "K1"),
+        (
+            &["check", "--only", "K1", "--skip", "K1"],
+            "leaves no check",
+        ),
+        (
+            &["discover", "--cluster", "east=-", "--cluster", "west=-"],
+            "stdin",
+        ),
+        (&["discover", "--cluster", "east=-", "-f", "-"], "stdin"),
         (&["completion", "cobol"], "bash"),
         (
             &["translate", "-f", ".", "--request-timeout", "soon"],

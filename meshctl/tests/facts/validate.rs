@@ -111,7 +111,10 @@ fn a_reference_to_what_is_not_in_the_files_is_denied() {
         assert_eq!(denied(&validation), [("a", vec!["NotFound"])]);
         assert_eq!(code, 1);
         let denial = &validation["objects"][0]["denials"][0];
-        assert_eq!(denial.get("field"), None);
+        assert_eq!(
+            denial["field"],
+            "spec.destinationSelector[0].kubeServiceRefs.services[0]"
+        );
         assert!(
             denial["message"]
                 .as_str()
@@ -204,7 +207,8 @@ fn an_object_that_stands_twice_is_told_and_is_a_finding_for_the_strict() {
         validation["warnings"],
         json!([{
             "file": "stdin",
-            "message": "TrafficPolicy gloo-mesh/a stands there twice, with the same content: remove one of them",
+            "document": 4,
+            "message": "TrafficPolicy gloo-mesh/a stands in stdin, document 3 too, with the same content: remove one of them",
         }])
     );
     let text = [ESTATE, &*policy, &policy].join("---");
@@ -223,10 +227,91 @@ fn a_broken_document_is_a_finding_and_the_rest_is_judged() {
     assert_eq!((code, denied(&validation)), (1, vec![]));
     let unreadable = validation["unreadable"].as_array().unwrap();
     assert_eq!(unreadable.len(), 2);
-    assert_eq!(unreadable[0]["object"], "document");
+    assert_eq!(unreadable[0]["document"], 4);
+    assert_eq!(unreadable[0].get("object"), None);
+    assert_eq!(unreadable[1]["document"], 5);
     assert_eq!(unreadable[1]["object"], "TrafficPolicy gloo-mesh/b");
     assert_eq!(unreadable[1]["field"], "spec.policy.retries.attempts");
     assert_eq!(validation["summary"]["judged"], 1);
+}
+
+#[test]
+fn answers_come_by_kind_namespace_and_name() {
+    let elsewhere = |name| retries(name, "reviews").replace("namespace: gloo-mesh", "namespace: a");
+    let (_, validation) = validate(&[
+        ESTATE,
+        &virtual_mesh("one"),
+        &retries("b", "reviews"),
+        &retries("a", "reviews"),
+        &elsewhere("z"),
+        &settings("Deny"),
+    ]);
+    let objects = validation["objects"].as_array().unwrap().iter();
+    let names: Vec<_> = objects
+        .map(|object| {
+            let text = |field: &str| object[field].as_str().unwrap();
+            (text("kind"), text("namespace"), text("name"))
+        })
+        .collect();
+    assert_eq!(
+        names,
+        [
+            ("Settings", "gloo-mesh", "settings"),
+            ("TrafficPolicy", "a", "z"),
+            ("TrafficPolicy", "gloo-mesh", "a"),
+            ("TrafficPolicy", "gloo-mesh", "b"),
+            ("VirtualMesh", "gloo-mesh", "one"),
+        ]
+    );
+}
+
+/// The cases of the rules that API servers check, for the kinds that are judged.
+fn rules() -> Vec<Value> {
+    let rules = Path::new(env!("CARGO_MANIFEST_DIR")).join("../crds/tests/rules");
+    ["accesspolicy", "settings", "trafficpolicy", "virtualmesh"]
+        .iter()
+        .flat_map(|kind| {
+            let text = fs::read_to_string(rules.join(format!("{kind}.yaml"))).unwrap();
+            serde_saphyr::from_multiple::<Value>(&text).unwrap()
+        })
+        .collect()
+}
+
+#[test]
+fn what_an_api_server_refuses_by_its_schema_is_refused_here_too() {
+    let mut cases = rules();
+    cases.retain(|case| case["accept"] == false);
+    let objects: String = cases
+        .iter()
+        .enumerate()
+        .map(|(at, case)| {
+            let kind = case["kind"].as_str().unwrap();
+            let group = if kind == "Settings" {
+                "settings"
+            } else {
+                "networking"
+            };
+            let mut object = case["object"].clone();
+            object["apiVersion"] = json!(format!("{group}.mesh.gloo.solo.io/v1"));
+            object["kind"] = json!(kind);
+            object["metadata"] = json!({"name": format!("case-{at}"), "namespace": "gloo-mesh"});
+            object.to_string()
+        })
+        .collect();
+    let (code, validation) = validate(&[&objects]);
+    assert_eq!(code, 1);
+    let mut refused: Vec<_> = denied(&validation)
+        .into_iter()
+        .filter(|(_, reasons)| reasons.iter().any(|reason| *reason != "NotFound"))
+        .map(|(name, _)| name)
+        .collect();
+    let unreadable = validation["unreadable"].as_array().unwrap().iter();
+    refused.extend(unreadable.filter_map(|it| it["object"].as_str()?.rsplit('/').next()));
+    assert!(cases.len() > 50, "{}", cases.len());
+    for (at, case) in cases.iter().enumerate() {
+        let (name, kind) = (format!("case-{at}"), &case["kind"]);
+        assert!(refused.contains(&&*name), "{kind}: {}", case["name"]);
+    }
 }
 
 #[test]
@@ -244,7 +329,9 @@ fn the_corpus_is_judged_alike_in_any_order_of_files() {
                 let ran = meshctl(&["validate", "-f", path.to_str().unwrap(), "-o", "json"]);
                 let mut answer: Value = serde_json::from_str(&ran.stdout).unwrap();
                 for object in answer["objects"].as_array_mut().unwrap() {
-                    object.as_object_mut().unwrap().remove("file");
+                    for place in ["file", "document", "item"] {
+                        object.as_object_mut().unwrap().remove(place);
+                    }
                 }
                 answer
             })

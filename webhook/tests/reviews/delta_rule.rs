@@ -123,7 +123,10 @@ async fn a_conflict_on_a_further_destination_is_refused() {
         .with(&before)
         .update(&before, &timeout("b", further, "2s"))
         .await
-        .rejects("spec", "on reviews-2.gloo-mesh.: timeout: already owned by");
+        .rejects(
+            "spec.policy.requestTimeout",
+            "on reviews-2.gloo-mesh: timeout: already owned by",
+        );
 }
 
 #[tokio::test]

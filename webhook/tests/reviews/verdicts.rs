@@ -7,6 +7,9 @@ use serde_json::{Value, json};
 
 use crate::world::{REVIEWS, REVIEWS_1, World, object, review, timeout, traffic_policy};
 
+/// The first Service that a policy lists by name.
+const GONE: &str = "spec.destinationSelector[0].kubeServiceRefs.services[0]";
+
 #[tokio::test]
 async fn a_good_policy_is_let_through_with_what_it_will_do() {
     World::new()
@@ -44,7 +47,7 @@ async fn everything_that_is_wrong_is_told_at_once() {
         .await
         .rejects("spec.policy.retries.attempts", "is negative")
         .rejects("spec.policy.corsPolicy", "not supported yet")
-        .rejects("spec", "Destination gone.a.cluster-1 not found");
+        .rejects(GONE, "Destination gone.a.cluster-1 not found");
 }
 
 #[tokio::test]
@@ -54,9 +57,9 @@ async fn a_reference_to_nothing_is_refused_or_warned_about_as_settings_say() {
     World::new()
         .create(&candidate)
         .await
-        .rejects("spec", "Destination gone.a.cluster-1 not found")
+        .rejects(GONE, "Destination gone.a.cluster-1 not found")
         .rejects(
-            "spec",
+            GONE,
             "set spec.admission.unresolvedReferences of the Settings to Warn",
         );
     let settings = object(
@@ -87,11 +90,21 @@ async fn a_reference_to_nothing_is_refused_or_warned_about_as_settings_say() {
 }
 
 #[tokio::test]
+async fn a_cluster_that_is_not_registered_is_refused_with_its_path() {
+    let spec = "{destinationSelector: [{kubeServiceMatcher: {clusters: [cluster-1, cluster-9]}}], policy: {requestTimeout: 1s}}";
+    let answer = World::new().create(&traffic_policy("a", spec)).await;
+    let path = "spec.destinationSelector[0].kubeServiceMatcher.clusters[1]";
+    let answer = answer.rejects(path, "cluster cluster-9 is not registered");
+    // Each cause and each advice stands with its field: nothing is said of the whole.
+    assert!(answer.causes.iter().all(|(field, _)| field == path));
+}
+
+#[tokio::test]
 async fn a_policy_that_loses_is_refused_and_one_that_wins_is_told_so() {
     let world = World::new().with(&timeout("m", REVIEWS_1, "1s"));
     world.create(&timeout("z", REVIEWS_1, "2s")).await.rejects(
-        "spec",
-        "timeout: already owned by TrafficPolicy m.gloo-mesh.",
+        "spec.policy.requestTimeout",
+        "timeout: already owned by TrafficPolicy m.gloo-mesh,",
     );
     world
         .create(&timeout("a", REVIEWS_1, "2s"))
@@ -111,10 +124,10 @@ async fn a_mesh_of_another_virtual_mesh_is_refused_whatever_the_key() {
     };
     let world = World::new().with(&claim("m"));
     for name in ["a", "z"] {
-        world
-            .create(&claim(name))
-            .await
-            .rejects("spec", "already is grouped in a VirtualMesh (m.gloo-mesh)");
+        world.create(&claim(name)).await.rejects(
+            "spec.meshes[0]",
+            "already is grouped in a VirtualMesh (m.gloo-mesh)",
+        );
     }
 }
 
@@ -239,10 +252,10 @@ async fn a_generated_name_and_a_missing_namespace_are_filled_in() {
     ask["request"]["name"] = json!("");
     ask["request"]["namespace"] = json!("gloo-mesh");
     let world = World::new().with(&timeout("m", REVIEWS_1, "1s"));
-    world
-        .ask(&ask)
-        .await
-        .rejects("spec", "already owned by TrafficPolicy m.gloo-mesh.");
+    world.ask(&ask).await.rejects(
+        "spec.policy.requestTimeout",
+        "already owned by TrafficPolicy m.gloo-mesh,",
+    );
 }
 
 // When there is no time.

@@ -187,11 +187,9 @@ impl Answer {
 
     #[track_caller]
     pub(crate) fn warns(self, part: &str) -> Self {
-        assert!(
-            self.warnings.iter().any(|warning| warning.contains(part)),
-            "{part:?} is not in {:#?}",
-            self.warnings
-        );
+        // What is longer than a line goes on in the next.
+        let told = self.warnings.join("\n").replace("\n… ", " ");
+        assert!(told.contains(part), "{part:?} is not in {told}");
         self
     }
 }

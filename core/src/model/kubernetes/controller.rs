@@ -3,12 +3,20 @@
 use std::collections::BTreeMap;
 
 use k8s_openapi::api::apps::v1;
-use k8s_openapi::api::core::v1::PodTemplateSpec;
+use k8s_openapi::api::core::v1::{Container, PodTemplateSpec};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 
 use super::super::labels::Labels;
-use super::{Owner, annotations, key, pod};
+use super::pod::{Proxies, image};
+use super::{Owner, REVISION, annotation, annotations, key};
 use crate::key::Key;
+
+/// Label and annotation of a pod that asks for injection or against it.
+pub(crate) const INJECT: &str = "sidecar.istio.io/inject";
+/// The variable that tells istiod how it knows its own cluster.
+const REGISTRY: &str = "CLUSTER_ID";
+/// How istiod knows its own cluster unless told.
+const DEFAULT_REGISTRY: &str = "Kubernetes";
 
 /// A controller of pods with its template.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -25,21 +33,29 @@ pub struct Controller {
     pub pod_labels: Labels,
     /// The template's service account, empty where it names none.
     pub service_account: String,
-    /// The template's containers.
-    pub containers: pod::Containers,
-    /// What the template asks of Istio's injector.
-    pub injection: Injection,
+    /// Proxies that the template carries itself.
+    pub proxies: Proxies,
+    /// The revision of Istio that the template's proxy was written for, where its annotation says
+    /// so.
+    pub revision: Option<String>,
+    /// The older way to ask for injection or against it: the template's annotation
+    /// `sidecar.istio.io/inject`.
+    pub inject: Option<String>,
+    /// Whether its pods use the network of their node.
+    pub is_host_network: bool,
+    /// The template's first container that is Istio's control plane.
+    pub istiod: Option<Istiod>,
+    /// Image of the template's first container that is Open Service Mesh's controller.
+    pub osm_controller: Option<String>,
 }
 
-/// What labels and annotations of a pod template ask of Istio's injector.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Injection {
-    /// `sidecar.istio.io/inject` as label or, older, as annotation; the label wins.
-    pub inject: Option<bool>,
-    /// `istio.io/rev`: the revision of the control plane, by label.
-    pub revision: Option<String>,
-    /// `inject.istio.io/templates` names the gateway template.
-    pub is_gateway: bool,
+/// A container that is Istio's control plane.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Istiod {
+    /// Its image.
+    pub image: String,
+    /// The name by which it knows its own cluster, empty where the template does not tell.
+    pub registry: String,
 }
 
 impl Controller {
@@ -95,6 +111,7 @@ impl Controller {
     ) -> Self {
         let pod = template.and_then(|template| template.spec.as_ref());
         let template = template.and_then(|template| template.metadata.as_ref());
+        let containers = || pod.into_iter().flat_map(|pod| &pod.containers);
         Self {
             key: key(meta, cluster),
             annotations: annotations(meta),
@@ -104,23 +121,33 @@ impl Controller {
             service_account: pod
                 .and_then(|pod| pod.service_account_name.clone())
                 .unwrap_or_default(),
-            containers: pod.map(pod::Containers::of).unwrap_or_default(),
-            injection: template.map(Injection::of).unwrap_or_default(),
+            proxies: pod.map(Proxies::of).unwrap_or_default(),
+            revision: template.and_then(|template| annotation(template, REVISION)),
+            inject: template.and_then(|template| annotation(template, INJECT)),
+            is_host_network: pod.and_then(|pod| pod.host_network).unwrap_or_default(),
+            istiod: containers().find_map(Istiod::of),
+            osm_controller: containers()
+                .map(image)
+                .find(|image| image.contains("osm-controller"))
+                .map(str::to_owned),
         }
     }
 }
 
-impl Injection {
-    fn of(template: &ObjectMeta) -> Self {
-        let label = |key| template.labels.as_ref().and_then(|labels| labels.get(key));
-        let annotation = |key| template.annotations.as_ref().and_then(|all| all.get(key));
-        let inject =
-            label("sidecar.istio.io/inject").or_else(|| annotation("sidecar.istio.io/inject"));
-        Self {
-            inject: inject.map(|value| value == "true"),
-            revision: label("istio.io/rev").cloned(),
-            is_gateway: annotation("inject.istio.io/templates")
-                .is_some_and(|names| names.split(',').any(|name| name.trim() == "gateway")),
+impl Istiod {
+    fn of(container: &Container) -> Option<Self> {
+        let image = image(container);
+        if !(image.contains("istio") && image.contains("pilot")) {
+            return None;
         }
+        let named = container.env.iter().flatten();
+        Some(Self {
+            image: image.to_owned(),
+            registry: named
+                .filter(|variable| variable.name == REGISTRY)
+                .map(|variable| variable.value.clone().unwrap_or_default())
+                .next_back()
+                .unwrap_or_else(|| DEFAULT_REGISTRY.to_owned()),
+        })
     }
 }

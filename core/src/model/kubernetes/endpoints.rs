@@ -12,8 +12,30 @@ pub struct EndpointSlice {
     pub key: Key,
     /// Name of the Service, in the same namespace; empty for a slice that belongs to none.
     pub service: String,
+    /// The family that all its addresses are of; none where it does not say, as the older
+    /// Endpoints do not.
+    pub family: Option<IpFamily>,
     /// Addresses and ports.
     pub subsets: Box<[Subset]>,
+}
+
+/// A family of IP addresses.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[expect(missing_docs, reason = "each is what its name says")]
+pub enum IpFamily {
+    V4,
+    V6,
+}
+
+impl IpFamily {
+    /// The family of this name in Kubernetes' API.
+    pub(super) fn parse(name: &str) -> Option<Self> {
+        match name {
+            "IPv4" => Some(Self::V4),
+            "IPv6" => Some(Self::V6),
+            _ => None,
+        }
+    }
 }
 
 /// Addresses that share their ports.
@@ -28,7 +50,7 @@ pub struct Subset {
 /// One address.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Endpoint {
-    /// IP address or, in a slice of names, a host name.
+    /// Its IP address.
     pub address: String,
     /// The pod behind it, in the slice's namespace.
     pub pod: Option<String>,
@@ -50,7 +72,7 @@ pub struct Port {
 }
 
 impl EndpointSlice {
-    /// Keeps what matters of an EndpointSlice.
+    /// Keeps what matters of an EndpointSlice. One of host names has no endpoints.
     pub fn parse(object: &discovery::EndpointSlice, cluster: &str) -> Self {
         let service = object
             .metadata
@@ -62,6 +84,7 @@ impl EndpointSlice {
         let endpoints: Box<[_]> = object
             .endpoints
             .iter()
+            .filter(|_| object.address_type != "FQDN")
             // Absent readiness means ready (Kubernetes: EndpointConditions.ready).
             .filter(|endpoint| {
                 endpoint
@@ -99,6 +122,7 @@ impl EndpointSlice {
         Self {
             key: key(&object.metadata, cluster),
             service,
+            family: IpFamily::parse(&object.address_type),
             subsets: if endpoints.is_empty() {
                 Box::default()
             } else {
@@ -116,6 +140,7 @@ impl EndpointSlice {
         Self {
             service: key.name().to_owned(),
             key,
+            family: None,
             subsets: object
                 .subsets
                 .iter()

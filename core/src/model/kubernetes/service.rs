@@ -6,6 +6,7 @@ use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 
 use super::super::destination::{Address, ServiceType, TargetPort};
 use super::super::labels::Labels;
+use super::endpoints::IpFamily;
 use super::{annotations, key};
 use crate::key::Key;
 
@@ -24,6 +25,8 @@ pub struct Service {
     pub selector: Labels,
     /// Its ports.
     pub ports: Box<[Port]>,
+    /// `spec.ipFamilies`: the first is the one that a client of one family is served with.
+    pub ip_families: Box<[IpFamily]>,
     /// `spec.type`.
     pub service_type: ServiceType,
     /// `spec.externalIPs`.
@@ -69,6 +72,12 @@ impl Service {
                 .unwrap_or_default()
                 .into_iter()
                 .map(Port::from)
+                .collect(),
+            ip_families: spec
+                .ip_families
+                .iter()
+                .flatten()
+                .filter_map(|name| IpFamily::parse(name))
                 .collect(),
             service_type: match spec.type_.as_deref() {
                 Some("NodePort") => ServiceType::NodePort,

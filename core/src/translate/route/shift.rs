@@ -8,6 +8,9 @@ use crate::model::traffic_policy::{ShiftTarget, Target};
 use crate::naming;
 use ferromesh_crds::meta::DEFAULT_HOSTNAME_SUFFIX;
 
+/// Where a policy asks for a shift.
+pub(crate) const PATH: &str = "spec.policy.trafficShift";
+
 /// Where requests go, for callers of any cluster.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Backend {
@@ -50,8 +53,10 @@ pub(crate) fn resolve(
 ) -> Result<Arc<[Backend]>, Vec<Finding>> {
     let mut backends = Vec::with_capacity(targets.len());
     let mut errors = Vec::new();
-    for ShiftTarget { weight, target } in targets {
-        match port(reader, target) {
+    for (at, ShiftTarget { weight, target }) in targets.iter().enumerate() {
+        // A policy that gets here has no entry that could not be read: positions are as written.
+        let path = || format!("{PATH}.destinations[{at}].kubeService");
+        match port(reader, target, path) {
             Ok(port) => backends.push(Backend {
                 weight: *weight,
                 host: host(reader, target),
@@ -69,49 +74,42 @@ pub(crate) fn resolve(
 }
 
 /// The port that requests go to: the one that is asked for, or the only one there is.
-fn port(reader: &Reader<'_>, target: &Target) -> Result<u32, Finding> {
+fn port(reader: &Reader<'_>, target: &Target, path: impl Fn() -> String) -> Result<u32, Finding> {
     let key = &target.service;
     let missing = || {
-        Finding::about(
-            Code::NotFound,
-            key,
-            format!(
-                "traffic-shift: invalid traffic shift destination {key}: Destination not found for kube service {key}"
-            ),
-        )
+        let text = format!(
+            "traffic-shift: invalid traffic shift destination {key}: Destination not found for kube service {key}"
+        );
+        Finding::about(Code::NotFound, key, text).at(path())
+    };
+    let wrong = |code, text: String| {
+        Finding::about(code, key, format!("traffic-shift: {text}")).at(path() + ".port")
     };
     let destination = reader.destination(key).ok_or_else(missing)?;
     let service = destination.service.as_ref().ok_or_else(missing)?;
     match (target.port, &*service.ports) {
         (Some(port), ports) if ports.iter().any(|known| known.port == port) => Ok(port),
-        (Some(port), ports) => Err(Finding::about(
-            Code::NotFound,
-            key,
-            format!(
-                "traffic-shift: specified port {port} does not exist for traffic shift destination service {key}; it has {}",
-                ports
-                    .iter()
-                    .map(|port| port.port.to_string())
-                    .collect::<Vec<_>>()
-                    .join(", ")
-            ),
-        )),
+        (Some(port), ports) => {
+            let known: Vec<_> = ports.iter().map(|port| port.port.to_string()).collect();
+            let text = format!(
+                "specified port {port} does not exist for traffic shift destination service {key}; it has {}",
+                known.join(", ")
+            );
+            Err(wrong(Code::NotFound, text))
+        }
         (None, [only]) => Ok(only.port),
-        (None, []) => Err(Finding::about(
-            Code::NotFound,
-            key,
-            format!(
-                "traffic-shift: traffic shift destination service {key} has no port to send requests to"
-            ),
-        )),
-        (None, ports) => Err(Finding::about(
-            Code::Required,
-            key,
-            format!(
-                "traffic-shift: must provide port for traffic shift destination service {key} with multiple ports ({}) defined",
+        (None, []) => {
+            let text =
+                format!("traffic shift destination service {key} has no port to send requests to");
+            Err(wrong(Code::NotFound, text))
+        }
+        (None, ports) => {
+            let text = format!(
+                "must provide port for traffic shift destination service {key} with multiple ports ({}) defined",
                 ports.len()
-            ),
-        )),
+            );
+            Err(wrong(Code::Required, text))
+        }
     }
 }
 

@@ -211,7 +211,7 @@ pub(super) async fn clusters(management: &Management) -> Result<Seen, Error> {
 fn registration(cluster: &RegisteredCluster, now: Timestamp) -> Vec<Finding> {
     let again = || {
         format!(
-            "register it again: meshctl cluster register {}",
+            "register it again: meshctl cluster register {} --remote-context CONTEXT",
             cluster.name
         )
     };
@@ -221,7 +221,7 @@ fn registration(cluster: &RegisteredCluster, now: Timestamp) -> Vec<Finding> {
         None => findings.push(wrong(
             "has a kubeconfig Secret, but no KubernetesCluster".to_owned(),
             format!(
-                "{}, or take the rest away: meshctl cluster deregister {}",
+                "{}, or take the rest away: meshctl cluster deregister {} --remote-context CONTEXT",
                 again(),
                 cluster.name
             ),

@@ -1,0 +1,54 @@
+//! How fast it is, how much memory it takes. `hack/bench` runs this for fleets of several sizes.
+//!
+//! Each run is a process of its own, since memory is measured of the whole process, and prints one JSON
+//! object: figures by name, times in microseconds, memory in bytes.
+
+mod figures;
+mod review;
+mod step;
+mod world;
+
+use clap::{Parser, Subcommand};
+use ferromesh_testkit::fleet::Fleet;
+
+use crate::figures::Figures;
+
+#[derive(Parser)]
+#[command(name = "bench")]
+struct Args {
+    /// Services in all clusters together
+    #[arg(long, default_value_t = 1_000)]
+    services: u32,
+    /// Clusters
+    #[arg(long, default_value_t = 10)]
+    clusters: u32,
+    /// Which fleet of that size
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+    #[command(subcommand)]
+    work: Work,
+}
+
+#[derive(Clone, Copy, Subcommand)]
+enum Work {
+    /// Translation from what has been discovered: all of it, then edits of policies
+    Translation,
+    /// Discovery and translation from Kubernetes objects, then changes of pods
+    Discovery,
+    /// Reviews through the webhook's router
+    Review,
+}
+
+#[expect(clippy::print_stdout, reason = "this is what the command says")]
+fn main() -> anyhow::Result<()> {
+    let args = Args::parse();
+    let fleet = Fleet::new(args.clusters, args.services, args.seed);
+    let mut figures = Figures::default();
+    match args.work {
+        Work::Translation => step::translation(&fleet, &mut figures)?,
+        Work::Discovery => step::discovery(&fleet, &mut figures)?,
+        Work::Review => review::reviews(fleet, &mut figures)?,
+    }
+    println!("{figures}");
+    Ok(())
+}

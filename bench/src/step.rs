@@ -1,0 +1,164 @@
+//! The step: all at once, and one change at a time.
+
+use ferromesh_core::{Change, State};
+use ferromesh_testkit::fleet::{Fleet, Service, broad_policy};
+use serde_json::{Value, json};
+
+use crate::figures::{Figures, memory, timed};
+use crate::world::{listed, object, stepped, upserts};
+
+/// How many changes of one sort are measured.
+const CHANGES: u32 = 2_000;
+/// How many changes that concern everything.
+const BROAD: u32 = 20;
+/// How many destinations an edited policy selects.
+const SELECTED: usize = 10;
+
+/// From what has been discovered to all outputs, then edits of policies.
+pub(crate) fn translation(fleet: &Fleet, figures: &mut Figures) -> anyhow::Result<()> {
+    let (before, _) = memory()?;
+    let changes = upserts(fleet.discovered().chain(fleet.policies()), "")?;
+    figures.number("objects", changes.len().try_into()?);
+    let (time, state) = timed(|| stepped(State::default(), changes));
+    figures.time("cold_step", time);
+    let (stepped_to, _) = memory()?;
+    figures.number("cold_memory", stepped_to.saturating_sub(before).into());
+
+    let (time, count) = timed(|| state.outputs().count());
+    figures.time("render_all", time);
+    figures.number("outputs", count.try_into()?);
+    figures.number("peak_memory", memory()?.1.into());
+    let (time, bytes) = timed(|| one_cluster(&state));
+    figures.time("render_cluster", time);
+    figures.number("cluster_bytes", bytes?.try_into()?);
+
+    let mut current = state.clone();
+    let mut times = Vec::new();
+    for turn in 0..CHANGES {
+        let edited = policy(fleet, turn)?;
+        let (time, next) = timed(|| {
+            let (next, delta) = current.clone().step([Change::Upsert(edited)]);
+            (next, delta.outputs().count())
+        });
+        times.push(time);
+        current = next.0;
+    }
+    figures.times("policy_edit", times);
+
+    let mut times = Vec::new();
+    for turn in 0..BROAD {
+        let edited = object(&broad_policy("broad", 5 + turn), "")?;
+        let (time, next) = timed(|| {
+            let (next, delta) = current.clone().step([Change::Upsert(edited)]);
+            (next, delta.outputs().count())
+        });
+        times.push(time);
+        current = next.0;
+    }
+    figures.times("broad_edit", times);
+    Ok(())
+}
+
+/// Everything that one cluster is given, as it goes over the wire.
+fn one_cluster(state: &State) -> serde_json::Result<usize> {
+    let mut bytes = 0;
+    for set in state.output_sets() {
+        for key in set.keys.iter().filter(|key| &*key.cluster == "cluster-0") {
+            if let Some(output) = state.output(key) {
+                bytes += serde_json::to_vec(&output.spec)?.len();
+            }
+        }
+    }
+    Ok(bytes)
+}
+
+/// A policy for a few services, by name, another one each turn.
+fn policy(fleet: &Fleet, turn: u32) -> anyhow::Result<ferromesh_core::Object> {
+    let services = (0..fleet.services)
+        .cycle()
+        .skip(usize::try_from(turn * 7 % fleet.services)?)
+        .take(SELECTED.min(usize::try_from(fleet.services)?))
+        .map(|number| fleet.service(number));
+    let references: Vec<_> = services
+        .map(
+            |Service {
+                 name,
+                 namespace,
+                 cluster,
+                 ..
+             }| {
+                json!({ "name": name, "namespace": namespace, "clusterName": cluster })
+            },
+        )
+        .collect();
+    let policy = json!({
+        "apiVersion": "networking.mesh.gloo.solo.io/v1", "kind": "TrafficPolicy",
+        "metadata": { "namespace": "gloo-mesh", "name": format!("edited-{}", turn % 50) },
+        "spec": {
+            "destinationSelector": [{ "kubeServiceRefs": { "services": references } }],
+            "policy": { "requestTimeout": format!("{}s", 1 + turn % 60) },
+        },
+    });
+    object(&policy, "")
+}
+
+/// From Kubernetes objects to all outputs, then changes of pods and endpoints.
+pub(crate) fn discovery(fleet: &Fleet, figures: &mut Figures) -> anyhow::Result<()> {
+    let (before, _) = memory()?;
+    let mut changes = upserts(fleet.policies().chain(clusters(fleet)), "")?;
+    changes.extend(listed(""));
+    for (number, cluster) in (0..).zip(fleet.cluster_names()) {
+        changes.extend(upserts(fleet.kubernetes(number), &cluster)?);
+        changes.extend(listed(&cluster));
+    }
+    figures.number("objects", changes.len().try_into()?);
+    let (time, state) = timed(|| stepped(State::default(), changes));
+    figures.time("cold_step", time);
+    let (after, _) = memory()?;
+    let services = u64::from(fleet.services.max(1));
+    let each = after.saturating_sub(before) / services;
+    figures.number("memory_per_destination", each.into());
+    figures.number(
+        "destinations",
+        state.destinations().iter().count().try_into()?,
+    );
+
+    let mut current = state;
+    for (name, change) in [
+        ("pod_moves", pod_moves as fn(&Service, u32) -> Value),
+        ("endpoint_goes", endpoint_goes),
+    ] {
+        let mut times = Vec::new();
+        for turn in 0..CHANGES {
+            let service = fleet.service(turn * 7 % fleet.services);
+            let seen = object(&change(&service, turn), &service.cluster)?;
+            let (time, next) = timed(|| {
+                let (next, delta) = current.clone().step([Change::Upsert(seen)]);
+                (next, delta.outputs().count())
+            });
+            times.push(time);
+            current = next.0;
+        }
+        figures.times(name, times);
+    }
+    Ok(())
+}
+
+fn clusters(fleet: &Fleet) -> impl Iterator<Item = Value> {
+    fleet.cluster_names().map(|name| {
+        json!({
+            "apiVersion": "multicluster.solo.io/v1alpha1", "kind": "KubernetesCluster",
+            "metadata": { "namespace": "gloo-mesh", "name": name }, "spec": {},
+        })
+    })
+}
+
+/// A pod on another node, in another zone.
+fn pod_moves(service: &Service, turn: u32) -> Value {
+    service.pod(0, &format!("node-{}", turn % 10))
+}
+
+/// One of two endpoints goes, or comes back.
+fn endpoint_goes(service: &Service, turn: u32) -> Value {
+    service.endpoint_slice(1 + turn % 2)
+}
