@@ -51,5 +51,5 @@ pub(crate) fn is_unknown(state: &State, finding: &Finding) -> bool {
         .snapshot
         .clusters
         .contains_key(&Key::local(cluster, &state.options.namespace));
-    !cluster.is_empty() && registered && !state.is_complete(cluster)
+    !cluster.is_empty() && registered && state.awaits(cluster)
 }

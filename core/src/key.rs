@@ -16,8 +16,8 @@ use std::sync::Arc;
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub struct Key {
     text: Arc<str>,
-    name_end: usize,
-    namespace_end: usize,
+    name_end: u32,
+    namespace_end: u32,
 }
 
 impl Key {
@@ -30,8 +30,8 @@ impl Key {
         text.push('.');
         text.push_str(cluster);
         Self {
-            name_end: name.len(),
-            namespace_end: name.len() + 1 + namespace.len(),
+            name_end: offset(name.len()),
+            namespace_end: offset(name.len() + 1 + namespace.len()),
             text: text.into(),
         }
     }
@@ -43,23 +43,32 @@ impl Key {
 
     /// The object's name.
     pub fn name(&self) -> &str {
-        &self.text[..self.name_end]
+        &self.text[..position(self.name_end)]
     }
 
     /// Its namespace, empty for objects that have none.
     pub fn namespace(&self) -> &str {
-        &self.text[self.name_end + 1..self.namespace_end]
+        &self.text[position(self.name_end) + 1..position(self.namespace_end)]
     }
 
     /// Its cluster, empty for the management cluster.
     pub fn cluster(&self) -> &str {
-        &self.text[self.namespace_end + 1..]
+        &self.text[position(self.namespace_end) + 1..]
     }
 
     /// The whole key as text, as statuses list it.
     pub fn as_str(&self) -> &str {
         &self.text
     }
+}
+
+/// Half as wide as it could be: there are keys everywhere.
+fn offset(position: usize) -> u32 {
+    u32::try_from(position).expect("no document is larger than four gigabytes")
+}
+
+fn position(offset: u32) -> usize {
+    usize::try_from(offset).expect("there are no platforms of sixteen bits")
 }
 
 impl PartialOrd for Key {

@@ -10,6 +10,7 @@
 //! API server drops), [`canonical()`] (what is rewritten before it is judged), `schema` (what these
 //! two look at), `lines` (remarks as warnings that fit).
 
+mod author;
 mod candidate;
 mod canonical;
 mod errors;
@@ -20,6 +21,7 @@ mod schema;
 use std::collections::BTreeSet;
 use std::{fmt, mem};
 
+pub use self::author::author;
 pub use self::candidate::{Candidate, Intent, judged};
 pub use self::canonical::{Replacement, canonical};
 use crate::change::Change;

@@ -30,6 +30,9 @@ pub struct Options {
     pub namespace: String,
     /// The name of its settings, in that namespace.
     pub settings_name: String,
+    /// Whether it is told everything at once, as from files: then nothing that is missing may still
+    /// come.
+    pub is_told_at_once: bool,
 }
 
 impl Default for Options {
@@ -37,6 +40,7 @@ impl Default for Options {
         Self {
             namespace: DEFAULT_NAMESPACE.to_owned(),
             settings_name: DEFAULT_SETTINGS_NAME.to_owned(),
+            is_told_at_once: false,
         }
     }
 }
@@ -159,6 +163,11 @@ impl State {
     /// Whether discovery speaks for a cluster: what it does not find there is not there.
     pub fn speaks_for(&self, cluster: &str) -> bool {
         !cluster.is_empty() && (self.is_complete(cluster) || self.is_forgotten(cluster))
+    }
+
+    /// Whether a registered cluster may still tell what is missing.
+    pub(crate) fn awaits(&self, cluster: &str) -> bool {
+        !self.options.is_told_at_once && !self.is_complete(cluster)
     }
 
     pub(crate) fn reader(&self) -> Reader<'_> {

@@ -126,6 +126,11 @@ pub struct AdmissionSettings {
     #[serde(default, deserialize_with = "wire::enumeration")]
     #[serde(skip_serializing_if = "wire::is_default")]
     pub unresolved_references: UnresolvedReferences,
+    /// Writes the name of whoever wrote a policy, a virtual mesh or these settings into its
+    /// annotation `networking.mesh.gloo.solo.io/last-author`.
+    #[serde(default, deserialize_with = "wire::nullable")]
+    #[serde(skip_serializing_if = "wire::is_default")]
+    pub record_authors: bool,
 }
 
 /// What happens to an object that refers to something that does not exist.

@@ -69,6 +69,7 @@ impl Options {
             engine: ferromesh_core::state::Options {
                 namespace: namespace.into(),
                 settings_name: settings_name.into(),
+                is_told_at_once: false,
             },
             ..Self::default()
         }

@@ -11,9 +11,10 @@ use std::{
 };
 
 use ferromesh_core::{Change, Key, Kind, State};
+use ferromesh_runtime::beside;
 use tokio::{
     sync::mpsc,
-    task::{JoinError, spawn_blocking},
+    task::JoinError,
     time::{Instant, timeout_at},
 };
 
@@ -64,7 +65,7 @@ impl Writer {
                 continue;
             }
             let began = Instant::now();
-            let stepped = spawn_blocking(move || state.step(changes)).await;
+            let stepped = beside::run(move || state.step(changes)).await;
             let delta;
             (state, delta) = match stepped.map_err(JoinError::try_into_panic) {
                 Ok(stepped) => stepped,

@@ -12,13 +12,15 @@ use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
 use axum::routing::post;
 use ferromesh_core::State;
-use ferromesh_core::review::{Candidate, Intent, Replacement, canonical, judged};
+use ferromesh_core::review::{Candidate, Intent, Replacement, author, canonical, judged};
+use ferromesh_crds::meta::LAST_AUTHOR_ANNOTATION;
 use json_patch::jsonptr::PointerBuf;
-use json_patch::{Patch, PatchOperation, ReplaceOperation};
+use json_patch::{AddOperation, Patch, PatchOperation, ReplaceOperation};
 use kube_core::DynamicObject;
 use kube_core::admission::{
     AdmissionRequest, AdmissionResponse, AdmissionReview, META_API_VERSION_V1,
 };
+use serde_json::{Value, json};
 use tokio::sync::{Semaphore, SemaphorePermit};
 
 use crate::metrics::{HalfLabel, Metrics};
@@ -122,7 +124,7 @@ async fn mutate(Extract(door): Extract<Arc<Door>>, request: Request) -> Result<R
     let _place = door.place().await?;
     let request = door.read(request).await?;
     let mut answer = AdmissionResponse::from(&request);
-    let patch = patch(&request);
+    let patch = patch(&(door.state)(), &request);
     if !patch.0.is_empty() {
         answer = answer.with_patch(patch).map_err(|_| {
             Refused(
@@ -135,19 +137,38 @@ async fn mutate(Extract(door): Extract<Arc<Door>>, request: Request) -> Result<R
     Ok(axum::Json(answer.into_review()).into_response())
 }
 
-/// What puts an object into its canonical form.
-fn patch(request: &AdmissionRequest<DynamicObject>) -> Patch {
+/// What puts an object into its canonical form, and says whose it is.
+fn patch(state: &State, request: &AdmissionRequest<DynamicObject>) -> Patch {
     let kind = judged(&request.kind.group, &request.kind.kind);
-    let object = request.object.as_ref();
-    let replacements = kind
-        .zip(object.and_then(|object| serde_json::to_value(object).ok()))
-        .map(|(kind, object)| canonical(kind, &object))
-        .unwrap_or_default();
+    let wire = |object: &Option<DynamicObject>| serde_json::to_value(object.as_ref()?).ok();
+    let Some((kind, new)) = kind.zip(wire(&request.object)) else {
+        return Patch::default();
+    };
+    let replacements = canonical(kind, &new).into_iter();
     let replace = |Replacement { path, value }| {
         let path = PointerBuf::from_tokens(path.iter().map(String::as_str));
         PatchOperation::Replace(ReplaceOperation { path, value })
     };
-    Patch(replacements.into_iter().map(replace).collect())
+    let mut operations: Vec<_> = replacements.map(replace).collect();
+    let has_annotations = new.pointer("/metadata/annotations").is_some();
+    let intent = match wire(&request.old_object) {
+        Some(old) => Intent::Update { old, new },
+        None => Intent::Create(new),
+    };
+    let user = request.user_info.username.as_deref().unwrap_or_default();
+    if let Some(author) = author(state, &intent, user) {
+        let annotations = PointerBuf::from_tokens(["metadata", "annotations"]);
+        if !has_annotations {
+            operations.push(add(annotations.clone(), json!({})));
+        }
+        let path = annotations.with_trailing_token(LAST_AUTHOR_ANNOTATION);
+        operations.push(add(path, author.into()));
+    }
+    Patch(operations)
+}
+
+fn add(path: PointerBuf, value: Value) -> PatchOperation {
+    PatchOperation::Add(AddOperation { path, value })
 }
 
 impl Door {

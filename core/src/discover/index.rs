@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::mesh::is_agent;
 use super::namespace_of;
 use crate::key::Key;
-use crate::kinds::{Kind, Object};
+use crate::kinds::Object;
 use crate::layer::Source;
 use crate::model::kubernetes::{Controller, EndpointSlice, Owner, Pod};
 use crate::table::{Multimap, Set};
@@ -33,16 +33,12 @@ pub(crate) struct ClusterIndex {
 
 /// The controller that an owner reference leads to; none for a kind that we do not read.
 pub(crate) fn owner_source(owner: &Owner, of: &Key) -> Option<Source> {
-    let kind = match (owner.group.as_str(), owner.kind.as_str()) {
-        ("apps", "Deployment") => Kind::Deployment,
-        ("apps", "ReplicaSet") => Kind::ReplicaSet,
-        ("apps", "DaemonSet") => Kind::DaemonSet,
-        ("apps", "StatefulSet") => Kind::StatefulSet,
-        _ => return None,
+    let Owner::Known(kind, name) = owner else {
+        return None;
     };
     Some(Source {
-        kind,
-        key: Key::new(&owner.name, of.namespace(), of.cluster()),
+        kind: *kind,
+        key: Key::new(name, of.namespace(), of.cluster()),
     })
 }
 
@@ -98,12 +94,14 @@ impl ClusterIndex {
                 if let Some(owner) = controller_owner(replica_set) {
                     set(&mut self.replica_sets_by_owner, &owner, key.clone(), is_new);
                 }
-                set(
-                    &mut self.controllers_by_namespace,
-                    &namespace_of(key),
-                    source(),
-                    is_new,
-                );
+                if replica_set.owner.is_none() {
+                    set(
+                        &mut self.controllers_by_namespace,
+                        &namespace_of(key),
+                        source(),
+                        is_new,
+                    );
+                }
             }
             Object::Deployment(deployment) => {
                 if is_agent(&deployment.pod_labels) {

@@ -120,7 +120,7 @@ fn around_meshes(after: &State, key: &Key, finding: &Finding) -> Vec<String> {
         .collect();
     registered(after)
         .filter(|name| is_mesh || homes.contains(name))
-        .filter(|name| !after.is_complete(name))
+        .filter(|name| after.awaits(name))
         .map(str::to_owned)
         .collect()
 }
@@ -139,7 +139,7 @@ fn without_trust_domain(after: &State, key: &Key) -> Vec<String> {
         .filter(|cluster| !known.contains_key(*cluster))
         .collect();
     let registered: BTreeSet<&str> = registered(after).collect();
-    let may_come = |cluster: &&str| registered.contains(cluster) && !after.is_complete(cluster);
+    let may_come = |cluster: &&str| registered.contains(cluster) && after.awaits(cluster);
     if missing.iter().all(may_come) {
         missing.into_iter().map(str::to_owned).collect()
     } else {

@@ -20,10 +20,11 @@ pub use secret::Secret;
 pub use service::Service;
 
 use k8s_openapi::api::core::v1;
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 
 use super::labels::Labels;
 use crate::key::Key;
+use crate::kinds::Kind;
 
 /// The key of an object that was read from `cluster`.
 pub(crate) fn key(meta: &ObjectMeta, cluster: &str) -> Key {
@@ -44,7 +45,7 @@ pub(crate) fn annotations(meta: &ObjectMeta) -> Labels {
             !key.starts_with("kubectl.kubernetes.io/")
                 && !key.starts_with("deployment.kubernetes.io/")
         })
-        .map(|(key, value)| (key.as_str().into(), value.as_str().into()))
+        .map(|(key, value)| (&**key, &**value))
         .collect()
 }
 
@@ -58,38 +59,28 @@ fn annotation(meta: &ObjectMeta, key: &str) -> Option<String> {
 }
 
 /// The owner that controls an object.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Owner {
-    /// Its API group, empty for the core group.
-    pub group: String,
-    /// Its kind.
-    pub kind: String,
-    /// Its name, in the namespace of what it owns.
-    pub name: String,
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Owner {
+    /// A controller of a kind that is read, by its name in the namespace of what it owns.
+    Known(Kind, Box<str>),
+    /// Something else.
+    Other,
 }
 
 impl Owner {
     /// The controlling one among an object's owners.
     pub(crate) fn of(meta: &ObjectMeta) -> Option<Self> {
-        meta.owner_references
-            .iter()
-            .flatten()
-            .find(|owner| owner.controller == Some(true))
-            .map(
-                |OwnerReference {
-                     api_version,
-                     kind,
-                     name,
-                     ..
-                 }| Self {
-                    group: api_version
-                        .split_once('/')
-                        .map_or("", |(group, _)| group)
-                        .to_owned(),
-                    kind: kind.clone(),
-                    name: name.clone(),
-                },
-            )
+        let mut owners = meta.owner_references.iter().flatten();
+        let owner = owners.find(|owner| owner.controller == Some(true))?;
+        let group = owner.api_version.split_once('/').map(|(group, _)| group);
+        let kind = match (group, owner.kind.as_str()) {
+            (Some("apps"), "Deployment") => Kind::Deployment,
+            (Some("apps"), "ReplicaSet") => Kind::ReplicaSet,
+            (Some("apps"), "DaemonSet") => Kind::DaemonSet,
+            (Some("apps"), "StatefulSet") => Kind::StatefulSet,
+            _ => return Some(Self::Other),
+        };
+        Some(Self::Known(kind, owner.name.as_str().into()))
     }
 }
 

@@ -2,28 +2,32 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
+
+/// Ends each string within a text. Labels and annotations of Kubernetes have no such character; where a
+/// file has one, it is read as one that cannot be displayed.
+const END: char = '\0';
 
 /// Pairs of strings, sorted by key. Cloning shares them.
+///
+/// One text holds them all: there are very many, most with two or three short pairs, and going through
+/// a text costs less than following pointers.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Labels(Arc<[(Arc<str>, Arc<str>)]>);
+pub struct Labels(Arc<str>);
 
 impl Labels {
     /// The value of `key`.
     pub fn get(&self, key: &str) -> Option<&str> {
-        let at = self
-            .0
-            .binary_search_by(|(name, _)| name.as_ref().cmp(key))
-            .ok()?;
-        Some(&self.0[at].1)
+        let mut pairs = self.iter();
+        let (_, value) = pairs.find(|(name, _)| *name == key)?;
+        Some(value)
     }
 
     /// Whether every pair of `other` is here too.
     pub fn contain(&self, other: &Self) -> bool {
-        other
-            .0
-            .iter()
-            .all(|(key, value)| self.get(key) == Some(value))
+        // Both are sorted: one walk along both.
+        let mut here = self.iter();
+        other.iter().all(|wanted| here.any(|pair| pair == wanted))
     }
 
     /// Whether there is no pair.
@@ -33,14 +37,13 @@ impl Labels {
 
     /// How many pairs there are.
     pub fn len(&self) -> usize {
-        self.0.len()
+        self.iter().count()
     }
 
     /// All pairs in the order of their keys.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &str)> {
-        self.0
-            .iter()
-            .map(|(key, value)| (key.as_ref(), value.as_ref()))
+        let mut strings = self.0.split_terminator(END);
+        std::iter::from_fn(move || strings.next().zip(strings.next()))
     }
 
     /// The pairs as the map that Kubernetes objects carry.
@@ -48,6 +51,22 @@ impl Labels {
         self.iter()
             .map(|(key, value)| (key.to_owned(), value.to_owned()))
             .collect()
+    }
+
+    fn of_sorted<'a>(pairs: impl Iterator<Item = (&'a str, &'a str)>) -> Self {
+        let mut text = String::new();
+        for string in pairs.flat_map(|(key, value)| [key, value]) {
+            if string.contains(END) {
+                text.push_str(&string.replace(END, "\u{fffd}"));
+            } else {
+                text.push_str(string);
+            }
+            text.push(END);
+        }
+        if text.is_empty() {
+            return Self::default();
+        }
+        Self(text.into())
     }
 }
 
@@ -85,20 +104,14 @@ pub(crate) fn impossible(labels: &BTreeMap<String, String>) -> Option<String> {
 
 impl Default for Labels {
     fn default() -> Self {
-        static EMPTY: std::sync::LazyLock<Labels> =
-            std::sync::LazyLock::new(|| Labels(Arc::from([])));
+        static EMPTY: LazyLock<Labels> = LazyLock::new(|| Labels(Arc::from("")));
         EMPTY.clone()
     }
 }
 
 impl From<&BTreeMap<String, String>> for Labels {
     fn from(map: &BTreeMap<String, String>) -> Self {
-        if map.is_empty() {
-            return Self::default();
-        }
-        map.iter()
-            .map(|(key, value)| (Arc::from(key.as_str()), Arc::from(value.as_str())))
-            .collect()
+        Self::of_sorted(map.iter().map(|(key, value)| (&**key, &**value)))
     }
 }
 
@@ -108,12 +121,12 @@ impl From<Option<&BTreeMap<String, String>>> for Labels {
     }
 }
 
-impl FromIterator<(Arc<str>, Arc<str>)> for Labels {
-    fn from_iter<I: IntoIterator<Item = (Arc<str>, Arc<str>)>>(pairs: I) -> Self {
+impl<'a> FromIterator<(&'a str, &'a str)> for Labels {
+    fn from_iter<I: IntoIterator<Item = (&'a str, &'a str)>>(pairs: I) -> Self {
         let mut pairs: Vec<_> = pairs.into_iter().collect();
-        pairs.sort_by(|(left, _), (right, _)| left.cmp(right));
-        pairs.dedup_by(|(left, _), (right, _)| left == right);
-        Self(pairs.into())
+        pairs.sort_by_key(|(key, _)| *key);
+        pairs.dedup_by_key(|(key, _)| *key);
+        Self::of_sorted(pairs.into_iter())
     }
 }
 
@@ -128,10 +141,7 @@ mod tests {
     use super::*;
 
     fn labels(pairs: &[(&str, &str)]) -> Labels {
-        pairs
-            .iter()
-            .map(|(key, value)| (Arc::from(*key), Arc::from(*value)))
-            .collect()
+        pairs.iter().copied().collect()
     }
 
     #[test]
@@ -141,6 +151,30 @@ mod tests {
         assert!(all.contain(&labels(&[("app", "reviews")])));
         assert!(!all.contain(&labels(&[("app", "ratings")])));
         assert!(!all.contain(&labels(&[("app", "reviews"), ("tier", "1")])));
+    }
+
+    #[test]
+    fn labels_say_what_they_were_made_of() {
+        let all = labels(&[("version", "v1"), ("app", "reviews"), ("empty", "")]);
+        assert_eq!(all.get("app"), Some("reviews"));
+        assert_eq!(all.get("empty"), Some(""));
+        assert_eq!(all.get("v1"), None);
+        let pairs: Vec<_> = all.iter().collect();
+        assert_eq!(
+            pairs,
+            [("app", "reviews"), ("empty", ""), ("version", "v1")]
+        );
+        assert_eq!(all.len(), 3);
+        assert_eq!(Labels::from(&all.to_map()), all);
+        assert!(Labels::default().is_empty());
+        assert_eq!(labels(&[]), Labels::default());
+    }
+
+    #[test]
+    fn a_string_that_holds_what_ends_strings_ends_none() {
+        let odd = labels(&[("a", "b\0c"), ("d", "e")]);
+        assert_eq!(odd.len(), 2);
+        assert_eq!(odd.get("d"), Some("e"));
     }
 
     #[test]

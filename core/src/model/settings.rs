@@ -24,6 +24,8 @@ pub struct Settings {
     pub gateway_detectors: BTreeMap<String, GatewayDetector>,
     /// What a reference to something that does not exist means at admission.
     pub unresolved_references: UnresolvedReferences,
+    /// Whether objects carry the name of whoever wrote what they say.
+    pub records_authors: bool,
     /// What is wrong with it; the rest of it holds all the same.
     pub rejections: Box<[Rejection]>,
 }
@@ -89,6 +91,10 @@ impl Settings {
                 Some(wire::UnresolvedReferences::Warn) => UnresolvedReferences::Warn,
                 Some(wire::UnresolvedReferences::Deny) | None => UnresolvedReferences::Deny,
             },
+            records_authors: spec
+                .admission
+                .as_ref()
+                .is_some_and(|admission| admission.record_authors),
             rejections: door.close().into(),
         }
     }
@@ -122,6 +128,5 @@ impl Settings {
 
 /// Labels of Istio's own ingress gateway.
 pub fn default_gateway_labels() -> Labels {
-    let (key, value) = DEFAULT_GATEWAY_LABEL;
-    [(key.into(), value.into())].into_iter().collect()
+    [DEFAULT_GATEWAY_LABEL].into_iter().collect()
 }

@@ -113,7 +113,7 @@ impl Intent {
 }
 
 /// Whether two forms of an object differ in nothing but metadata and status.
-fn says_the_same(old: &Value, new: &Value) -> bool {
+pub(super) fn says_the_same(old: &Value, new: &Value) -> bool {
     let (Some(old), Some(new)) = (old.as_object(), new.as_object()) else {
         return false;
     };

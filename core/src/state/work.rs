@@ -184,6 +184,10 @@ impl State {
                     self.touch_services(&source.key, &workload.pod_labels, dirty);
                 }
             }
+            // Endpoints of any other Service may be its pods too, and have its labels.
+            for pod in self.reader().pods_of(source) {
+                self.touch_named(&Named::Pod(pod.key.clone()), dirty);
+            }
         }
         for name in self.graph.workloads.set_found(source, found) {
             delta.found.insert((OutputKind::Workload, name.clone()));

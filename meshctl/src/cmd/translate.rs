@@ -40,6 +40,7 @@ pub(crate) fn run(
 pub(super) fn state(global: &Global) -> State {
     State::new(state::Options {
         namespace: global.namespace.to_string(),
+        is_told_at_once: true,
         ..state::Options::default()
     })
 }

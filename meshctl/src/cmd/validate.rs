@@ -155,12 +155,8 @@ pub(crate) fn run(
 
 /// Judges each object that people write against all the others.
 fn judge(reading: Reading, nothing: State) -> Validation {
-    let upserts = reading.objects.values().filter_map(|located| {
-        // A registered cluster that nobody has listed makes references into it uncertain. Here
-        // nothing is: what is stored about it is all there is.
-        let is_known = located.object.kind() != Kind::KubernetesCluster;
-        is_known.then(|| Change::Upsert(located.object.clone()))
-    });
+    let located = reading.objects.values();
+    let upserts = located.map(|located| Change::Upsert(located.object.clone()));
     let (all, _) = nothing.step(upserts.chain(listed()));
     let objects = reading.objects.into_values();
     let mut objects: Vec<_> = objects

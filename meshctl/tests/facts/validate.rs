@@ -126,6 +126,26 @@ fn a_reference_to_what_is_not_in_the_files_is_denied() {
 }
 
 #[test]
+fn a_cluster_is_there_when_it_is_registered_though_nothing_is_in_it() {
+    let policy = "
+apiVersion: networking.mesh.gloo.solo.io/v1
+kind: TrafficPolicy
+metadata: {name: a, namespace: gloo-mesh}
+spec:
+  destinationSelector: [{kubeServiceMatcher: {clusters: [west]}}]
+  policy: {requestTimeout: 1s}
+";
+    let west = CLUSTER.replace("east", "west");
+    let (code, validation) = validate(&[ESTATE, CLUSTER, &west, policy]);
+    assert_eq!((code, denied(&validation)), (0, vec![]));
+    let (code, validation) = validate(&[ESTATE, CLUSTER, policy]);
+    assert_eq!(
+        (code, denied(&validation)),
+        (1, vec![("a", vec!["NotFound"])])
+    );
+}
+
+#[test]
 fn settings_turn_a_missing_reference_into_a_warning() {
     let policy = retries("a", "ratings");
     for (setting, code) in [("Deny", 1), ("Warn", 0)] {

@@ -340,6 +340,29 @@ async fn a_self_test_is_refused_by_the_registration_that_it_came_by() {
 }
 
 #[tokio::test]
+async fn an_author_is_recorded_when_the_settings_ask_for_it() {
+    let settings = object("Settings", "settings", "{admission: {recordAuthors: true}}");
+    let world = World::new().with(&settings);
+    let created = traffic_policy("p", "{policy: {requestTimeout: 1s}}");
+    let asked = review("CREATE", Some(&created), None);
+    let answer = world.answer("/mutate", &asked).await;
+    let patch: Vec<u8> = serde_json::from_value(answer["response"]["patch"].clone()).unwrap();
+    let patch: json_patch::Patch = serde_json::from_slice(&patch).unwrap();
+    let mut patched = created.clone();
+    json_patch::patch(&mut patched, &patch).unwrap();
+    assert_eq!(
+        patched["metadata"]["annotations"],
+        json!({ "networking.mesh.gloo.solo.io/last-author": asked["request"]["userInfo"]["username"] })
+    );
+
+    let again = review("UPDATE", Some(&patched), Some(&patched));
+    let answer = world.answer("/mutate", &again).await;
+    assert_eq!(answer["response"].get("patch"), None);
+    let answer = World::new().answer("/mutate", &asked).await;
+    assert_eq!(answer["response"].get("patch"), None);
+}
+
+#[tokio::test]
 async fn lenient_forms_are_patched_and_others_are_not() {
     let lenient = object("Settings", "settings", "{mtls: {istio: {tlsMode: simple}}}");
     let answer = World::new()

@@ -70,11 +70,19 @@ impl Controller {
         )
     }
 
-    /// Keeps what matters of a ReplicaSet.
+    /// Keeps what matters of a ReplicaSet. One that is owned is no workload itself: it only leads from its
+    /// pods to its owner, and a Deployment leaves ten old ones behind.
     pub fn replica_set(object: &v1::ReplicaSet, cluster: &str) -> Self {
+        let meta = &object.metadata;
+        if Owner::of(meta).is_some() {
+            return Self {
+                annotations: Labels::default(),
+                ..Self::new(meta, cluster, None, None)
+            };
+        }
         let spec = object.spec.as_ref();
         Self::new(
-            &object.metadata,
+            meta,
             cluster,
             spec.and_then(|spec| spec.selector.match_labels.as_ref()),
             spec.and_then(|spec| spec.template.as_ref()),
