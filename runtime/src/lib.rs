@@ -16,12 +16,14 @@
 //! - [`fingerprint`]: has this content changed?
 //! - [`client`]: clients of API servers, from here or from bytes that are not trusted.
 //! - [`backoff`]: delays between attempts, with jitter from a passed generator.
+//! - [`beside`]: work that takes long.
 //! - [`lease`]: at most one holder, as a claim that can be watched.
 //! - [`pump`]: list and watch one kind of one API server.
 
 pub mod admin;
 pub mod args;
 pub mod backoff;
+pub mod beside;
 pub mod client;
 pub mod fingerprint;
 pub mod lease;

@@ -16,6 +16,7 @@ use ferromesh_crds::cert_options::CommonCertOptions;
 use ferromesh_crds::{ObjectRef, meta};
 use ferromesh_hands::sealed::Sealed;
 use ferromesh_hands::terms::{self, Fault};
+use ferromesh_runtime::beside;
 use k8s_openapi::ByteString;
 use k8s_openapi::api::core::v1::{ConfigMap, Secret};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
@@ -239,7 +240,7 @@ impl Roots {
             .map_err(policy)?;
         let algorithm = profile.key_algorithm();
         let new_key = self.sources.key.clone();
-        let key = tokio::task::spawn_blocking(move || new_key(algorithm)).await;
+        let key = beside::run(move || new_key(algorithm)).await;
         let key = key
             .unwrap_or(Err(ferromesh_ca::Error::KeyGeneration(algorithm)))
             .map_err(unsound)?;

@@ -3,6 +3,7 @@
 use std::fmt;
 
 use ferromesh_crds::{CertificateRequest, IssuedCertificate, PodBounceDirective, meta};
+use ferromesh_runtime::beside;
 use k8s_openapi::api::core::v1::Secret;
 use kube::api::{Api, DeleteParams, Patch, PatchParams, PostParams, Preconditions};
 use kube::{Resource, ResourceExt as _};
@@ -107,7 +108,7 @@ impl Hands {
     ) -> Result<ferromesh_ca::key::PrivateKey, Error> {
         let new_key = self.sources.key.clone();
         let object = || format!("{namespace}/{name}");
-        match tokio::task::spawn_blocking(move || new_key(algorithm)).await {
+        match beside::run(move || new_key(algorithm)).await {
             Ok(made) => made.map_err(|source| Error::Key {
                 object: object(),
                 source,
