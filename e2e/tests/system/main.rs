@@ -71,7 +71,6 @@ fn main() {
         webhook::a_policy_that_would_not_work_is_refused_with_the_reason,
         webhook::a_dry_run_gives_the_same_answer,
         webhook::what_was_wrong_before_does_not_block_another_change,
-        webhook::an_edited_registration_is_put_right,
     });
     trials.extend(facts! { alone:
         alone::a_server_that_is_killed_changes_nothing_when_it_comes_back,
@@ -79,6 +78,7 @@ fn main() {
         alone::a_cluster_that_hangs_delays_nobody_and_keeps_what_it_has,
         alone::a_revoked_credential_degrades_its_cluster_alone,
         alone::a_deregistered_cluster_keeps_what_was_written_and_its_discovery_goes,
+        webhook::an_edited_registration_is_put_right,
     });
     let conclusion = libtest_mimic::run(&arguments, trials);
     if let Some(world) = world.get() {
