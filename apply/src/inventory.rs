@@ -99,12 +99,15 @@ impl Inventory {
     /// The watch has shown it, in or after relist number `relist`.
     pub(crate) fn show(&mut self, id: &ObjectId, standing: Standing, relist: u64) -> Change {
         let entry = self.entries.entry(id.clone()).or_default();
+        let is_first_of_relist = entry.seen_in != relist;
         entry.seen_in = relist;
-        // Our own writes come back faster than the watch tells of what was before them.
-        if entry
-            .standing
-            .as_ref()
-            .is_some_and(|known| standing.is_before(known))
+        // Our own writes come back faster than the watch tells of what was before them. Of a relist that has
+        // begun since then what it shows counts: the API server may have gone back in time.
+        if !is_first_of_relist
+            && entry
+                .standing
+                .as_ref()
+                .is_some_and(|known| standing.is_before(known))
         {
             return Change::None;
         }

@@ -4,6 +4,7 @@
 //! object: figures by name, times in microseconds, memory in bytes.
 
 mod figures;
+mod report;
 mod review;
 mod step;
 mod world;
@@ -29,7 +30,7 @@ struct Args {
     work: Work,
 }
 
-#[derive(Clone, Copy, Subcommand)]
+#[derive(Clone, Subcommand)]
 enum Work {
     /// Translation from what has been discovered: all of it, then edits of policies
     Translation,
@@ -37,6 +38,11 @@ enum Work {
     Discovery,
     /// Reviews through the webhook's router
     Review,
+    /// All of these for fleets of several sizes, as a table
+    Report {
+        /// Numbers of services
+        sizes: Vec<u32>,
+    },
 }
 
 #[expect(clippy::print_stdout, reason = "this is what the command says")]
@@ -48,6 +54,7 @@ fn main() -> anyhow::Result<()> {
         Work::Translation => step::translation(&fleet, &mut figures)?,
         Work::Discovery => step::discovery(&fleet, &mut figures)?,
         Work::Review => review::reviews(fleet, &mut figures)?,
+        Work::Report { sizes } => return report::report(args.clusters, args.seed, &sizes),
     }
     println!("{figures}");
     Ok(())

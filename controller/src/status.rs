@@ -105,6 +105,12 @@ impl Statuses {
 
     /// Takes in what was seen; returns what it was about, if that is there.
     pub(crate) fn see(&mut self, sighting: Sighting) -> Option<Subject> {
+        if sighting.begins_relist() {
+            // What is listed counts: the API server may have gone back in time.
+            let stored = self.stored.iter_mut();
+            let stored = stored.filter(|(subject, _)| subject.kind() == sighting.kind);
+            stored.for_each(|(_, stored)| stored.forget_version());
+        }
         let watched = self.watched.entry(sighting.kind).or_default();
         let (seen, gone) = watched.take(sighting);
         for subject in gone {

@@ -225,11 +225,20 @@ impl DestinationIndex {
                     .flat_map(Set::iter)
                     .filter_map(|key| table.get(key)),
             );
+            // A thousand selectors may each select everything.
+            if found.len() > 2 * table.len() {
+                in_key_order(&mut found);
+            }
         }
-        found.sort_unstable_by(|left, right| left.key.cmp(&right.key));
-        found.dedup_by(|left, right| left.key == right.key);
+        in_key_order(&mut found);
         found
     }
+}
+
+/// Each destination once, in key order.
+fn in_key_order(found: &mut Vec<&Arc<Destination>>) {
+    found.sort_unstable_by(|left, right| left.key.cmp(&right.key));
+    found.dedup_by(|left, right| left.key == right.key);
 }
 
 /// The mesh of a destination that is Istio's own ingress gateway.

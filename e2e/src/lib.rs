@@ -8,6 +8,7 @@
     reason = "a test that does not find what it needs fails"
 )]
 
+pub mod account;
 pub mod server;
 pub mod yaml;
 
@@ -46,7 +47,12 @@ pub async fn client(cluster: usize) -> Client {
         .get(cluster)
         .cloned()
         .expect("there are enough clusters");
-    let kubeconfig = Kubeconfig::read_from(&path).expect("the test bed wrote a kubeconfig");
+    connect(&path).await
+}
+
+/// A client by a kubeconfig.
+pub(crate) async fn connect(kubeconfig: &str) -> Client {
+    let kubeconfig = Kubeconfig::read_from(kubeconfig).expect("the test bed wrote a kubeconfig");
     let config = Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default())
         .await
         .expect("the test bed wrote a kubeconfig");

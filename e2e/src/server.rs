@@ -5,9 +5,12 @@ use std::io::{Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
 use std::time::Duration;
 
-use crate::eventually;
+use tokio::sync::OnceCell;
+
+use crate::{account, eventually};
 
 /// A server that runs. It is killed when it is dropped.
 #[derive(Debug)]
@@ -19,12 +22,14 @@ pub struct Server {
 /// What a server is started with, again and again.
 #[derive(Clone, Debug)]
 pub struct Start {
-    /// Path of the management cluster's kubeconfig.
+    /// Path of the management cluster's kubeconfig, that of an administrator.
     pub kubeconfig: String,
     /// Where its log goes; what is there already stays.
     pub log: PathBuf,
     /// The port of the webhook. It stays the same, as API servers know it.
     webhook: u16,
+    /// Path of the kubeconfig of the server's own account, which does not do more than it may.
+    account: Arc<OnceCell<PathBuf>>,
 }
 
 impl Start {
@@ -34,7 +39,17 @@ impl Start {
             kubeconfig: kubeconfig.to_owned(),
             log,
             webhook: free_port(),
+            account: Arc::default(),
         }
+    }
+
+    async fn account(&self) -> PathBuf {
+        let made = self.account.get_or_init(async || {
+            let file = self.log.with_extension("kubeconfig");
+            account::kubeconfig(&self.kubeconfig, &file).await;
+            file
+        });
+        made.await.clone()
     }
 
     /// Starts a server, and waits until it is ready.
@@ -47,7 +62,8 @@ impl Start {
         let log = log.expect("the log can be written");
         let admin = free_port();
         let child = Command::new(binary("ferromesh"))
-            .args(["--kubeconfig", &self.kubeconfig])
+            .arg("--kubeconfig")
+            .arg(self.account().await)
             .args(["--webhook-address", &format!("127.0.0.1:{}", self.webhook)])
             .args([
                 "--webhook-url",

@@ -49,7 +49,8 @@ pub async fn try_out(client: &Client, yaml: &str) -> Result<(), kube::Error> {
     Ok(())
 }
 
-async fn put(
+/// Applies one object.
+pub async fn put(
     client: &Client,
     object: &DynamicObject,
     params: &PatchParams,

@@ -35,14 +35,18 @@ pub(crate) const ISTIO: [(&str, &[(&str, &str)]); 2] = [
 /// The ConfigMap of Istio's mesh configuration.
 const MESH_CONFIG: &str = "istio";
 
-const READ: &[&str] = &["get", "list", "watch"];
-const WRITE: &[&str] = &[
-    "get", "list", "watch", "create", "update", "patch", "delete",
-];
+const GET: &[&str] = &["get"];
+const FOLLOW: &[&str] = &["list", "watch"];
+/// Objects are written by server-side apply, which is a patch; one that is not there is created by it.
+const WRITE: &[&str] = &["get", "list", "watch", "create", "patch", "delete"];
+/// Writing what is not taken away: a request, with its answer.
+const MAKE: &[&str] = &["get", "list", "watch", "create", "patch"];
 /// Writing what must never be taken away.
-const KEEP: &[&str] = &["get", "list", "watch", "update", "patch"];
+const KEEP: &[&str] = &["get", "list", "watch", "patch"];
+/// Writing what is never changed, and nobody waits for.
+const HOLD: &[&str] = &["get", "create", "delete"];
 const CREATE: &[&str] = &["create"];
-const WRITE_STATUS: &[&str] = &["get", "update", "patch"];
+const REPLACE: &[&str] = &["update"];
 
 /// Where a right holds.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -130,29 +134,35 @@ fn in_cluster() -> Vec<Right> {
         right(
             "",
             &["pods", "services", "nodes", "namespaces"],
-            READ,
+            FOLLOW,
             "discovery finds workloads, destinations, their addresses and their locality in them",
         ),
         right(
             "apps",
             &["deployments", "replicasets", "daemonsets", "statefulsets"],
-            READ,
+            FOLLOW,
             "discovery finds control planes and workloads in them",
         ),
         right(
             "discovery.k8s.io",
             &["endpointslices"],
-            READ,
+            FOLLOW,
             "discovery finds the endpoints of destinations in them",
         ),
         right(
             "",
             &["configmaps"],
-            READ,
-            "the configuration of a mesh, in whatever namespace istiod runs, and the root that istiod \
-             hands out in each namespace",
+            FOLLOW,
+            "the configuration of a mesh, in whatever namespace istiod runs",
         )
-        .named(&[MESH_CONFIG, meta::ISTIO_ROOT_CERT_CONFIG_MAP]),
+        .named(&[MESH_CONFIG]),
+        right(
+            "",
+            &["configmaps"],
+            GET,
+            "pods are not restarted before istiod hands out the new root in their namespace",
+        )
+        .named(&[meta::ISTIO_ROOT_CERT_CONFIG_MAP]),
     ];
     for (group, kinds) in ISTIO {
         let plurals: Vec<&str> = kinds.iter().map(|(_, plural)| *plural).collect();
@@ -166,13 +176,15 @@ fn in_cluster() -> Vec<Right> {
     rights.extend([
         right(
             CERTIFICATES_GROUP,
-            &[
-                "issuedcertificates",
-                "certificaterequests",
-                "podbouncedirectives",
-            ],
+            &["issuedcertificates", "podbouncedirectives"],
             WRITE,
             "the life of a mesh's certificate authority is kept in these objects, where the agent runs",
+        ),
+        right(
+            CERTIFICATES_GROUP,
+            &["certificaterequests"],
+            MAKE,
+            "a certificate is asked for by such an object, and again when it is renewed",
         ),
         right(
             CERTIFICATES_GROUP,
@@ -181,7 +193,7 @@ fn in_cluster() -> Vec<Right> {
                 "certificaterequests/status",
                 "podbouncedirectives/status",
             ],
-            WRITE_STATUS,
+            REPLACE,
             "a certificate is signed, and its progress told, in their status",
         ),
         right(
@@ -202,7 +214,7 @@ fn in_agent_namespace(registration: &Registration) -> Vec<Right> {
     };
     let mut rights = vec![right(
         &["secrets"],
-        WRITE,
+        HOLD,
         "keys of certificate authorities wait here for their certificate; they are named after meshes, \
          which nobody knows beforehand",
     )];
@@ -243,7 +255,7 @@ fn in_istio_namespace(namespace: &Namespace) -> Vec<Right> {
         ),
         right(
             &["configmaps"],
-            READ,
+            FOLLOW,
             "the configuration of a revision is in istio-<revision>, and revisions come and go",
         ),
     ]

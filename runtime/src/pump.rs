@@ -12,6 +12,9 @@
 //!   `Synced` has vanished. [`Relist`] computes that. Nothing has vanished before `Synced`.
 //! - Between `Synced` and the next `Started`, `Applied`, `Invalid` and `Deleted` are in the order of the
 //!   API server.
+//! - An API server that is restored from a backup goes back in time: versions that were seen come a second
+//!   time, for something else, and a watch from one of them is silent until then. Where that is noticed a
+//!   relist begins, and what it shows may have a lower version than what was known.
 //! - `Failed` comes at once and again on each further attempt, until `Recovered`. Neither changes what is
 //!   known: an API server that does not answer has deleted nothing.
 
@@ -209,6 +212,8 @@ enum State {
     Relist,
     /// Watch from this resource version on.
     Watch(String),
+    /// The same after a watch that has broken, unless the API server has gone back behind that version.
+    Resume(String),
 }
 
 // === impl Pump ===
@@ -224,6 +229,7 @@ where
             let next = match state {
                 State::Relist => self.relist().await,
                 State::Watch(version) => self.watch(version).await,
+                State::Resume(version) => self.resume(version).await,
             };
             state = match next {
                 Ok(next) => next,
@@ -260,10 +266,26 @@ where
         }
     }
 
+    /// To restore an API server is to stop it, and that breaks watches: it is asked for its version only then.
+    async fn resume(&mut self, version: String) -> Result<State, Closed> {
+        match self.source.newest().await {
+            Ok(newest) if is_before(newest.as_deref(), &version) => {
+                tracing::warn!(
+                    seen = version,
+                    newest,
+                    "the API server has gone back in time, as if restored from a backup: listing anew"
+                );
+                Ok(State::Relist)
+            }
+            Ok(_) => Ok(State::Watch(version)),
+            Err(error) => self.stumble(error, State::Resume(version)).await,
+        }
+    }
+
     async fn watch(&mut self, mut version: String) -> Result<State, Closed> {
         let mut events = match self.source.watch(&version).await {
             Ok(events) => events,
-            Err(error) => return self.stumble(error, State::Watch(version)).await,
+            Err(error) => return self.stumble(error, State::Resume(version)).await,
         };
         self.recover().await?;
         let began = Instant::now();
@@ -271,22 +293,23 @@ where
         loop {
             let event = match tokio::time::timeout(self.idle_timeout, events.next()).await {
                 Ok(Ok(Some(event))) => event,
-                // The link is dead, or the watch has come to its planned end.
-                Err(_) => return Ok(State::Watch(version)),
+                // The link is dead.
+                Err(_) => return Ok(State::Resume(version)),
+                Ok(Ok(None)) if self.is_planned_end(began) => return Ok(State::Watch(version)),
                 Ok(Ok(None)) if has_spoken || began.elapsed() >= SHORT_WATCH => {
-                    return Ok(State::Watch(version));
+                    return Ok(State::Resume(version));
                 }
                 Ok(Ok(None)) => {
                     let error = self.source.short_watch();
-                    return self.stumble(error, State::Watch(version)).await;
+                    return self.stumble(error, State::Resume(version)).await;
                 }
                 // A watch that has been of use may break; if more is wrong, the next request tells.
                 Ok(Err(error)) if has_spoken && !error.is_expired() => {
                     tracing::debug!(error = &error as &dyn std::error::Error, "watch broke");
                     tokio::time::sleep(self.backoff.delay()).await;
-                    return Ok(State::Watch(version));
+                    return Ok(State::Resume(version));
                 }
-                Ok(Err(error)) => return self.stumble(error, State::Watch(version)).await,
+                Ok(Err(error)) => return self.stumble(error, State::Resume(version)).await,
             };
             has_spoken = true;
             if let Some(newer) = event.version {
@@ -298,6 +321,12 @@ where
                 Event::Deleted(key) => self.sink.send(Observed::Deleted(key)).await?,
             }
         }
+    }
+
+    /// Whether a watch that began then has lasted for as long as it was to.
+    fn is_planned_end(&self, began: Instant) -> bool {
+        let timeout = self.idle_timeout.saturating_sub(IDLE_MARGIN);
+        timeout > SHORT_WATCH && began.elapsed() >= timeout
     }
 
     async fn hand_over(
@@ -336,4 +365,11 @@ where
             None => Ok(()),
         }
     }
+}
+
+/// Whether a version is of an earlier time than another. API servers count; of others nobody can tell.
+fn is_before(version: Option<&str>, other: &str) -> bool {
+    let number = |version: &str| version.parse::<u64>().ok();
+    let pair = version.and_then(number).zip(number(other));
+    pair.is_some_and(|(version, other)| version < other)
 }

@@ -11,5 +11,6 @@ mod facts {
     mod serve;
     mod shutdown;
     mod tls;
+    mod versions;
     mod wire;
 }

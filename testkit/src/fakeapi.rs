@@ -35,10 +35,13 @@ use tokio::{
     sync::watch::{Receiver, Sender},
 };
 
-pub use self::request::{Fault, Request, Verb};
 use self::{
     fields::Lists,
     store::{Collection, Event, Key, Mutate, Store, Target},
+};
+pub use self::{
+    request::{Fault, Request, Verb},
+    store::Snapshot,
 };
 
 /// An API server in memory. Clones share everything.
@@ -97,6 +100,16 @@ impl Kind {
     pub fn with_list(mut self, path: &str, key: &str) -> Self {
         self.lists.insert(path.to_owned(), key.to_owned());
         self
+    }
+
+    /// Its name.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Its resource name in a URL.
+    pub fn plural(&self) -> &str {
+        &self.plural
     }
 
     fn collection(&self) -> Collection {
@@ -331,6 +344,19 @@ impl FakeApi {
         };
         store.events.push(event);
         drop(store);
+        self.tell_watchers();
+    }
+
+    /// What is stored now.
+    pub fn snapshot(&self) -> Snapshot {
+        self.store().snapshot()
+    }
+
+    /// Goes back to what was stored then, and ends all watches. Versions go back as well, as they do where
+    /// etcd is restored without `--bump-revision`: a watch from a later version is silent until it has
+    /// been reached again.
+    pub fn restore(&self, snapshot: &Snapshot) {
+        self.store().restore(snapshot);
         self.tell_watchers();
     }
 

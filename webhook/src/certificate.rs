@@ -226,8 +226,10 @@ impl<N: Fn() -> Timestamp> Keeper<N> {
             let (material, wanted) = self.next(stored)?;
             match wanted {
                 None => return self.show(&material),
-                Some(secret) => {
-                    if self.write(&secret).await? {
+                Some(mut secret) => {
+                    let written = self.write(&secret).await;
+                    material::wipe(secret.data.get_or_insert_default());
+                    if written? {
                         return self.show(&material);
                     }
                 }
@@ -261,7 +263,10 @@ impl<N: Fn() -> Timestamp> Keeper<N> {
         let epoch: u64 = annotation(EPOCH_ANNOTATION)
             .and_then(|text| text.parse().ok())
             .unwrap_or(1);
-        let material = match Material::read(&stored.data.unwrap_or_default()) {
+        let mut data = stored.data.unwrap_or_default();
+        let read = Material::read(&data);
+        material::wipe(&mut data);
+        let material = match read {
             Ok(material) => material,
             Err(error) => {
                 let error = &error as &dyn std::error::Error;

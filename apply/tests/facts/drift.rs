@@ -44,6 +44,18 @@ async fn a_deleted_object_is_created_anew_within_seconds() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn what_a_cluster_forgets_by_going_back_in_time_is_written_again() {
+    let mut bench = bench_with("a").await;
+    let backup = bench.api.snapshot();
+    for host in ["b", "c"] {
+        bench.want(&route("a"), hosts(host));
+        bench.until("it is written", Bench::is_equal).await;
+    }
+    bench.api.restore(&backup);
+    is_repaired(&mut bench).await;
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_field_that_somebody_adds_to_the_spec_is_taken_away() {
     let mut bench = bench_with("a").await;
     edit(&bench, |object| object["spec"]["exportTo"] = json!(["."]));

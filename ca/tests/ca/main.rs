@@ -13,4 +13,5 @@ mod issuing;
 mod keys;
 mod lint;
 mod requests;
+mod unshown;
 mod verifying;

@@ -158,6 +158,11 @@ impl Stored {
     pub(super) fn is_newer_than(&self, other: &Self) -> bool {
         self.version.is_some() && self.version > other.version
     }
+
+    /// From now on any other state counts as newer.
+    pub(super) fn forget_version(&mut self) {
+        self.version = None;
+    }
 }
 
 /// Of the fields that we write.
@@ -194,6 +199,15 @@ fn is_own(condition: &Value) -> bool {
     ]
     .iter()
     .any(|kind| *condition == kind.as_str())
+}
+
+// === impl Sighting ===
+
+impl Sighting {
+    /// Whether everything of the kind is about to be shown.
+    pub(super) fn begins_relist(&self) -> bool {
+        matches!(self.observed, Observed::Started)
+    }
 }
 
 // === impl Watched ===

@@ -63,6 +63,24 @@ async fn every_object_has_a_status_of_its_own_generation() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_management_cluster_that_has_gone_back_in_time_is_told_again_what_it_has_forgotten() {
+    let world = World::with(&["east"]).await;
+    world.time_out("timeout", &[], "2s");
+    let backup = world.management.snapshot();
+    let policy = (Kind::TrafficPolicy, "timeout");
+    let programmed = ("True", "Programmed");
+    world
+        .told(policy.0, policy.1, "Programmed", programmed)
+        .await;
+    world.quiet().await;
+    world.management.restore(&backup);
+    assert!(world.own(policy.0, policy.1).unwrap()["status"].is_null());
+    world
+        .told(policy.0, policy.1, "Programmed", programmed)
+        .await;
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_status_that_says_the_same_is_not_written_again() {
     let world = World::with(&["east"]).await;
     world.unite(&["east"]);

@@ -23,10 +23,14 @@ impl fmt::Display for Rejection {
     }
 }
 
+/// Most rejections of one object that are kept one by one; the others are counted.
+const MAX_REJECTIONS: usize = 1_000;
+
 /// Collects rejections while an object is parsed.
 #[derive(Debug, Default)]
 pub(super) struct Door {
     rejections: Vec<Rejection>,
+    more: usize,
 }
 
 impl Door {
@@ -37,6 +41,10 @@ impl Door {
         code: Code,
         message: impl Into<String>,
     ) {
+        if self.rejections.len() == MAX_REJECTIONS {
+            self.more += 1;
+            return;
+        }
         self.rejections.push(Rejection {
             path: path.into(),
             code,
@@ -83,6 +91,14 @@ impl Door {
 
     /// Ends the parsing.
     pub(super) fn close(self) -> Vec<Rejection> {
-        self.rejections
+        let mut rejections = self.rejections;
+        if self.more > 0 {
+            rejections.push(Rejection {
+                path: "spec".to_owned(),
+                code: Code::TooLarge,
+                message: format!("{} more errors; correct those that are told", self.more),
+            });
+        }
+        rejections
     }
 }

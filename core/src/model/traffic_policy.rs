@@ -1,5 +1,6 @@
 //! Traffic policies: how requests to destinations are routed.
 
+mod expression;
 mod matcher;
 mod shift;
 

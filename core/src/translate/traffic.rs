@@ -10,10 +10,10 @@ use super::route::shift::{self, Backend};
 use crate::diagnose::{Code, Finding};
 use crate::graph::Reader;
 use crate::key::Key;
-use crate::model::TrafficPolicy;
 use crate::model::destination::KubeService;
-use crate::model::selector::WorkloadMatcher;
+use crate::model::selector::{Names, WorkloadMatcher};
 use crate::model::traffic_policy::{Fault, Retries};
+use crate::model::{Labels, TrafficPolicy};
 use crate::own::Field;
 
 /// Routes in groups: the policies of a group mean the same callers and requests.
@@ -200,15 +200,17 @@ struct Conditions<'a> {
 impl Conditions<'_> {
     /// Whether both mean the same: the same callers in any order, the same requests in order.
     fn same_as(&self, other: &Self) -> bool {
-        let mut unpaired: Vec<_> = other.sources.clone();
         self.sources.len() == other.sources.len()
             && self.requests == other.requests
-            && self.sources.iter().all(|source| {
-                let twin = unpaired.iter().position(|candidate| {
-                    candidate.labels == source.labels && candidate.namespaces == source.namespaces
-                });
-                twin.map(|at| unpaired.swap_remove(at)).is_some()
-            })
+            && self.callers() == other.callers()
+    }
+
+    /// The callers in an order of their own.
+    fn callers(&self) -> Vec<(&Labels, &Names)> {
+        let sources = self.sources.iter();
+        let mut callers: Vec<_> = sources.map(|it| (&it.labels, &it.namespaces)).collect();
+        callers.sort_unstable();
+        callers
     }
 
     /// Every caller with every request.

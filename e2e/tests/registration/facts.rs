@@ -86,7 +86,7 @@ async fn the_credential_can_do_what_it_is_for_and_nothing_more() {
             format!("create /serviceaccounts:token {agent} {name}"),
             true,
         ),
-        (format!("get /configmaps {istio} istio-canary"), true),
+        (format!("watch /configmaps {istio} istio-canary"), true),
         // What is other people's.
         ("get /secrets default -".to_owned(), false),
         ("list /secrets - -".to_owned(), false),

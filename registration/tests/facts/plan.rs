@@ -77,7 +77,7 @@ fn the_remote_side_reads_like_this() {
   rules:
   - apiGroups: [""]
     resources: [secrets]
-    verbs: [get, list, watch, create, update, patch, delete]
+    verbs: [get, create, delete]
   - apiGroups: [""]
     resources: [serviceaccounts/token]
     resourceNames: [east]
@@ -100,13 +100,13 @@ fn the_remote_side_reads_like_this() {
   - apiGroups: [""]
     resources: [secrets]
     resourceNames: [cacerts]
-    verbs: [get, list, watch, update, patch]
+    verbs: [get, list, watch, patch]
   - apiGroups: [""]
     resources: [secrets]
     verbs: [create]
   - apiGroups: [""]
     resources: [configmaps]
-    verbs: [get, list, watch]
+    verbs: [list, watch]
 - apiVersion: rbac.authorization.k8s.io/v1
   kind: RoleBinding
   metadata:

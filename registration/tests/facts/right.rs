@@ -41,25 +41,28 @@ fn lines(registration: &Registration) -> Vec<(String, &'static str)> {
 
 #[test]
 fn every_right_is_in_this_table_with_its_reason() {
-    const WRITE: &str = "get list watch create update patch delete";
-    let read = "get list watch";
+    const WRITE: &str = "get list watch create patch delete";
+    let follow = "list watch";
     let expected = [
         (
-            format!("* | pods services nodes namespaces | {read}"),
+            format!("* | pods services nodes namespaces | {follow}"),
             "discovery finds workloads, destinations, their addresses and their locality in them",
         ),
         (
-            format!("* | apps: deployments replicasets daemonsets statefulsets | {read}"),
+            format!("* | apps: deployments replicasets daemonsets statefulsets | {follow}"),
             "discovery finds control planes and workloads in them",
         ),
         (
-            format!("* | discovery.k8s.io: endpointslices | {read}"),
+            format!("* | discovery.k8s.io: endpointslices | {follow}"),
             "discovery finds the endpoints of destinations in them",
         ),
         (
-            format!("* | configmaps [istio istio-ca-root-cert] | {read}"),
-            "the configuration of a mesh, in whatever namespace istiod runs, and the root that istiod \
-             hands out in each namespace",
+            format!("* | configmaps [istio] | {follow}"),
+            "the configuration of a mesh, in whatever namespace istiod runs",
+        ),
+        (
+            String::from("* | configmaps [istio-ca-root-cert] | get"),
+            "pods are not restarted before istiod hands out the new root in their namespace",
         ),
         (
             format!(
@@ -73,13 +76,19 @@ fn every_right_is_in_this_table_with_its_reason() {
         ),
         (
             format!(
-                "* | certificates.mesh.gloo.solo.io: issuedcertificates certificaterequests podbouncedirectives | {WRITE}"
+                "* | certificates.mesh.gloo.solo.io: issuedcertificates podbouncedirectives | {WRITE}"
             ),
             "the life of a mesh's certificate authority is kept in these objects, where the agent runs",
         ),
         (
             String::from(
-                "* | certificates.mesh.gloo.solo.io: issuedcertificates/status certificaterequests/status podbouncedirectives/status | get update patch",
+                "* | certificates.mesh.gloo.solo.io: certificaterequests | get list watch create patch",
+            ),
+            "a certificate is asked for by such an object, and again when it is renewed",
+        ),
+        (
+            String::from(
+                "* | certificates.mesh.gloo.solo.io: issuedcertificates/status certificaterequests/status podbouncedirectives/status | update",
             ),
             "a certificate is signed, and its progress told, in their status",
         ),
@@ -89,7 +98,7 @@ fn every_right_is_in_this_table_with_its_reason() {
              mesh asks for it",
         ),
         (
-            format!("gloo-mesh | secrets | {WRITE}"),
+            String::from("gloo-mesh | secrets | get create delete"),
             "keys of certificate authorities wait here for their certificate; they are named after \
              meshes, which nobody knows beforehand",
         ),
@@ -98,7 +107,7 @@ fn every_right_is_in_this_table_with_its_reason() {
             "the credential is renewed before it expires",
         ),
         (
-            String::from("istio-system | secrets [cacerts] | get list watch update patch"),
+            String::from("istio-system | secrets [cacerts] | get list watch patch"),
             "istiod takes its certificate authority from this Secret, which is never deleted",
         ),
         (
@@ -106,7 +115,7 @@ fn every_right_is_in_this_table_with_its_reason() {
             "the Secret of the certificate authority is created; RBAC cannot limit that to a name",
         ),
         (
-            format!("istio-system | configmaps | {read}"),
+            format!("istio-system | configmaps | {follow}"),
             "the configuration of a revision is in istio-<revision>, and revisions come and go",
         ),
     ];

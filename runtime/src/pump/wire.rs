@@ -143,6 +143,19 @@ impl<K: Resource + DeserializeOwned + 'static> Source<K> {
             continue_token: token,
             ..self.list.clone()
         };
+        self.list(params).await
+    }
+
+    /// The version that the API server has come to, if it tells.
+    pub(super) async fn newest(&self) -> Result<Option<String>, Error> {
+        let params = ListParams {
+            limit: Some(1),
+            ..self.list.clone()
+        };
+        Ok(self.list(params).await?.version())
+    }
+
+    async fn list(&self, params: ListParams) -> Result<Page, Error> {
         let request = if K::metadata_api() {
             self.request.list_metadata(&params)
         } else {

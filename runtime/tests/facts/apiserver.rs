@@ -139,6 +139,16 @@ impl ApiServer {
             .cloned()
     }
 
+    /// Goes back to a version at which there was nothing, as if restored from a backup.
+    pub(super) fn go_back(&self, version: u64) {
+        let mut state = self.state();
+        state.version = version;
+        state.objects.clear();
+        state.events.clear();
+        drop(state);
+        self.end_watches();
+    }
+
     /// Forgets all events, so that older watches cannot go on, and ends them.
     pub(super) fn compact(&self) {
         let mut state = self.state();

@@ -4,7 +4,11 @@ use std::{collections::BTreeMap, convert::Infallible, io};
 
 use axum::{
     body::{Body, Bytes, to_bytes},
-    http::{HeaderValue, Request as HttpRequest, Response, StatusCode, Uri, header::RETRY_AFTER},
+    http::{
+        HeaderValue, Request as HttpRequest, Response, StatusCode, Uri,
+        header::{CONTENT_TYPE, RETRY_AFTER},
+        request::Parts,
+    },
 };
 use futures_util::stream;
 use serde_json::{Value, json};
@@ -32,8 +36,8 @@ pub(super) struct Place {
 }
 
 impl FakeApi {
-    /// Answers one request; an error is a connection that breaks.
-    pub(super) async fn answer(&self, request: HttpRequest<Body>) -> io::Result<Response<Body>> {
+    /// Answers one request, as it would if it had come over a wire; an error is a connection that breaks.
+    pub async fn answer(&self, request: HttpRequest<Body>) -> io::Result<Response<Body>> {
         let (head, body) = request.into_parts();
         let body = to_bytes(body, usize::MAX).await.map_err(io::Error::other)?;
         let body: Value = if body.is_empty() {
@@ -41,36 +45,17 @@ impl FakeApi {
         } else {
             serde_json::from_slice(&body)?
         };
+        let Some(mut request) = Request::of(&head) else {
+            return Ok(refusal(&Refusal::new(405, "not in this API server")));
+        };
         let address = Address::of(&head.uri);
-        let content = head
-            .headers
-            .get("content-type")
-            .and_then(|value| value.to_str().ok());
-        let is_apply = content.is_some_and(|value| value.contains("apply-patch"));
         let Some(place) = address.place() else {
-            let request = Request::new(Verb::Discover, &head.uri, Value::Null);
             return self
                 .answer_with(request, |store| Ok(address.discover(store)))
                 .await;
         };
-        let is_watch = address.query.contains_key("watch");
-        let verb = match (head.method.as_str(), place.name.is_empty()) {
-            ("GET", true) if is_watch => Verb::Watch,
-            ("GET", true) => Verb::List,
-            ("GET", false) => Verb::Get,
-            ("POST", true) => Verb::Create,
-            ("PUT", false) => Verb::Replace,
-            ("PATCH", false) if is_apply => Verb::Apply,
-            ("PATCH", false) => Verb::Merge,
-            ("DELETE", false) => Verb::Delete,
-            _ => return Ok(refusal(&Refusal::new(405, "not in this API server"))),
-        };
-        let request = Request {
-            plural: place.collection.1.clone(),
-            namespace: place.namespace.clone(),
-            name: place.name.clone(),
-            ..Request::new(verb, &head.uri, body.clone())
-        };
+        let verb = request.verb;
+        request.body = body.clone();
         let mutate = self.mutation();
         self.answer_with(request, |store| {
             let versions = store
@@ -186,6 +171,40 @@ fn list(store: &Store, place: &Place, query: &BTreeMap<String, String>) -> Respo
         "metadata": { "resourceVersion": store.version.to_string(), "continue": token },
         "items": items.collect::<Vec<_>>(),
     }))
+}
+
+// === impl Request ===
+
+impl Request {
+    /// What is asked for, of a request whose body has not been read; none of one that no API server in
+    /// memory knows.
+    pub fn of(head: &Parts) -> Option<Self> {
+        let address = Address::of(&head.uri);
+        let Some(place) = address.place() else {
+            return Some(Self::new(Verb::Discover, &head.uri, Value::Null));
+        };
+        let content = head.headers.get(CONTENT_TYPE);
+        let content = content.and_then(|value| value.to_str().ok());
+        let is_apply = content.is_some_and(|value| value.contains("apply-patch"));
+        let is_watch = address.query.contains_key("watch");
+        let verb = match (head.method.as_str(), place.name.is_empty()) {
+            ("GET", true) if is_watch => Verb::Watch,
+            ("GET", true) => Verb::List,
+            ("GET", false) => Verb::Get,
+            ("POST", true) => Verb::Create,
+            ("PUT", false) => Verb::Replace,
+            ("PATCH", false) if is_apply => Verb::Apply,
+            ("PATCH", false) => Verb::Merge,
+            ("DELETE", false) => Verb::Delete,
+            _ => return None,
+        };
+        Some(Self {
+            plural: place.collection.1,
+            namespace: place.namespace,
+            name: place.name,
+            ..Self::new(verb, &head.uri, Value::Null)
+        })
+    }
 }
 
 // === impl Address ===

@@ -29,6 +29,13 @@ pub(super) struct Store {
     uids: u64,
 }
 
+/// What an API server holds at a moment, as a backup of its storage keeps it.
+#[derive(Clone)]
+pub struct Snapshot {
+    version: u64,
+    objects: BTreeMap<Collection, BTreeMap<Key, Stored>>,
+}
+
 #[derive(Clone, Default, PartialEq)]
 struct Stored {
     object: Value,
@@ -58,6 +65,23 @@ pub(super) type Mutate = dyn Fn(&mut Value) + Send + Sync;
 // === impl Store ===
 
 impl Store {
+    pub(super) fn snapshot(&self) -> Snapshot {
+        Snapshot {
+            version: self.version,
+            objects: self.objects.clone(),
+        }
+    }
+
+    /// Goes back to a snapshot. Of what was before it nobody remembers the events; who has seen what was
+    /// after it is ahead.
+    pub(super) fn restore(&mut self, snapshot: &Snapshot) {
+        self.version = snapshot.version;
+        self.objects.clone_from(&snapshot.objects);
+        self.events.clear();
+        self.compacted = self.version;
+        self.generation += 1;
+    }
+
     pub(super) fn get(&self, collection: &Collection, key: &Key) -> Option<Value> {
         self.objects.get(collection)?.get(key).map(Stored::shown)
     }

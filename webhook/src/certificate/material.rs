@@ -11,7 +11,7 @@ use ferromesh_ca::policy::{RootProfile, ServingProfile};
 use ferromesh_ca::{Error, pem, verify};
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::ByteString;
-use zeroize::Zeroizing;
+use zeroize::{Zeroize as _, Zeroizing};
 
 /// What the certificates call the server.
 const SERVER: &str = "ferromesh webhook";
@@ -46,6 +46,13 @@ pub(super) struct Material {
     pub(super) leaf: Certificate,
     /// Its key.
     pub(super) leaf_key: PrivateKey,
+}
+
+/// Wipes what a Secret holds: private keys are in it.
+pub(super) fn wipe(data: &mut BTreeMap<String, ByteString>) {
+    for content in data.values_mut() {
+        content.0.zeroize();
+    }
 }
 
 /// What is to be done next.

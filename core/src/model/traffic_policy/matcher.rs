@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use ferromesh_crds::{string_match as words, traffic_policy as wire};
 use ferromesh_istio::StringMatch;
 use ferromesh_istio::virtual_service::{HeaderMatch, HttpMatch};
-use regex::Regex;
 
+use super::expression::Expressions;
 use crate::model::reject::{Code, Door};
 
 const MAX_MATCHERS: usize = 256;
@@ -14,20 +14,31 @@ const MAX_CONDITIONS: usize = 64;
 
 pub(super) fn parse(door: &mut Door, path: &str, matchers: &[wire::HttpMatcher]) -> Vec<HttpMatch> {
     door.limit(path, matchers.len(), MAX_MATCHERS);
+    let mut expressions = Expressions::new();
     matchers
         .iter()
         .take(MAX_MATCHERS)
         .enumerate()
-        .map(|(i, matcher)| one(door, &format!("{path}[{i}]"), matcher))
+        .map(|(i, matcher)| one(door, &mut expressions, &format!("{path}[{i}]"), matcher))
         .collect()
 }
 
-fn one(door: &mut Door, path: &str, matcher: &wire::HttpMatcher) -> HttpMatch {
+fn one<'a>(
+    door: &mut Door,
+    expressions: &mut Expressions<'a>,
+    path: &str,
+    matcher: &'a wire::HttpMatcher,
+) -> HttpMatch {
     let (uri, ignore_uri_case) = match &matcher.uri {
-        Some(uri) => string_match(door, &format!("{path}.uri"), uri),
+        Some(uri) => string_match(door, expressions, &format!("{path}.uri"), uri),
         None => (None, false),
     };
-    let (headers, without_headers) = headers(door, &format!("{path}.headers"), &matcher.headers);
+    let (headers, without_headers) = headers(
+        door,
+        expressions,
+        &format!("{path}.headers"),
+        &matcher.headers,
+    );
     if !matcher
         .method
         .bytes()
@@ -47,6 +58,7 @@ fn one(door: &mut Door, path: &str, matcher: &wire::HttpMatcher) -> HttpMatch {
         without_headers,
         query_params: query(
             door,
+            expressions,
             &format!("{path}.queryParameters"),
             &matcher.query_parameters,
         ),
@@ -56,10 +68,11 @@ fn one(door: &mut Door, path: &str, matcher: &wire::HttpMatcher) -> HttpMatch {
 
 /// Istio has no suffix, and ignores case only beside `exact` and `prefix`: the rest becomes a
 /// regular expression that says the same.
-fn string_match(
+fn string_match<'a>(
     door: &mut Door,
+    expressions: &mut Expressions<'a>,
     path: &str,
-    text: &words::StringMatch,
+    text: &'a words::StringMatch,
 ) -> (Option<StringMatch>, bool) {
     let members = [&text.exact, &text.prefix, &text.regex, &text.suffix];
     if members.iter().filter(|member| member.is_some()).count() > 1 {
@@ -84,7 +97,7 @@ fn string_match(
             false,
         )
     } else if let Some(pattern) = &text.regex {
-        check_pattern(door, path, pattern);
+        expressions.check(door, path, pattern);
         (Some(StringMatch::Regex(format!("{case}{pattern}"))), false)
     } else {
         door.refuse(
@@ -98,7 +111,12 @@ fn string_match(
 
 type Headers = BTreeMap<String, HeaderMatch>;
 
-fn headers(door: &mut Door, path: &str, headers: &[wire::HeaderMatcher]) -> (Headers, Headers) {
+fn headers<'a>(
+    door: &mut Door,
+    expressions: &mut Expressions<'a>,
+    path: &str,
+    headers: &'a [wire::HeaderMatcher],
+) -> (Headers, Headers) {
     door.limit(path, headers.len(), MAX_CONDITIONS);
     let mut with = Headers::new();
     let mut without = Headers::new();
@@ -119,7 +137,7 @@ fn headers(door: &mut Door, path: &str, headers: &[wire::HeaderMatcher]) -> (Hea
         let value = if header.value.is_empty() {
             HeaderMatch::Present {}
         } else if header.regex {
-            check_pattern(door, &format!("{path}.value"), &header.value);
+            expressions.check(door, &format!("{path}.value"), &header.value);
             HeaderMatch::Value(StringMatch::Regex(header.value.clone()))
         } else {
             HeaderMatch::Value(StringMatch::Exact(header.value.clone()))
@@ -135,10 +153,11 @@ fn headers(door: &mut Door, path: &str, headers: &[wire::HeaderMatcher]) -> (Hea
     (with, without)
 }
 
-fn query(
+fn query<'a>(
     door: &mut Door,
+    expressions: &mut Expressions<'a>,
     path: &str,
-    parameters: &[wire::QueryParameterMatcher],
+    parameters: &'a [wire::QueryParameterMatcher],
 ) -> BTreeMap<String, StringMatch> {
     door.limit(path, parameters.len(), MAX_CONDITIONS);
     let mut query = BTreeMap::new();
@@ -153,7 +172,7 @@ fn query(
             continue;
         }
         let value = if parameter.regex {
-            check_pattern(door, &format!("{path}.value"), &parameter.value);
+            expressions.check(door, &format!("{path}.value"), &parameter.value);
             StringMatch::Regex(parameter.value.clone())
         } else {
             StringMatch::Exact(parameter.value.clone())
@@ -169,23 +188,4 @@ fn is_header_name(name: &str) -> bool {
     let is_token =
         |letter: u8| letter.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&letter);
     matches!(name, ":authority" | ":method" | ":scheme") || name.bytes().all(is_token)
-}
-
-/// Envoy refuses a route whose expression it cannot compile, and the whole configuration with it.
-fn check_pattern(door: &mut Door, path: &str, pattern: &str) {
-    if pattern.is_empty() {
-        let message = "is an empty regular expression, which Istio refuses; write `.*` for any";
-        door.refuse(path, Code::Invalid, message);
-        return;
-    }
-    if let Err(error) = Regex::new(pattern) {
-        let reason = error.to_string();
-        let reason = reason.lines().last().unwrap_or("cannot be compiled").trim();
-        let reason = reason.strip_prefix("error: ").unwrap_or(reason);
-        door.refuse(
-            path,
-            Code::Invalid,
-            format!("`{pattern}` is not a regular expression (RE2 syntax): {reason}"),
-        );
-    }
 }

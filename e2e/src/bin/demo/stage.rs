@@ -32,6 +32,8 @@ pub(crate) struct Stage {
 struct Server {
     child: Child,
     log: PathBuf,
+    /// How much there was to take back when it was started.
+    since: usize,
 }
 
 /// The clusters, and how they are named.
@@ -142,11 +144,16 @@ impl Stage {
             "  ferromesh runs beside the management cluster; its log is {}",
             log.display()
         );
-        self.server = Some(Server { child, log });
+        // The server keeps its registration: only when it has ended can that be taken away.
         self.undo_by(format!(
             "kubectl --context {} delete validatingwebhookconfiguration,mutatingwebhookconfiguration ferromesh",
             clusters.contexts[0]
         ));
+        self.server = Some(Server {
+            child,
+            log,
+            since: self.undo.len(),
+        });
         let deadline = Instant::now() + PATIENCE;
         loop {
             if let Some(Server { child, .. }) = &mut self.server
@@ -187,7 +194,7 @@ impl Stage {
                 shell.kubeconfig.display()
             );
         }
-        if let Some(Server { child, log }) = &self.server
+        if let Some(Server { child, log, .. }) = &self.server
             && let Some(pid) = child.id()
         {
             println!(
@@ -202,23 +209,35 @@ impl Stage {
         }
     }
 
+    /// Takes back what was done to clusters of the user, the last first.
+    async fn take_back(&self, lines: &[String], failed: &mut Vec<String>) {
+        let Some(shell) = self.shell.as_ref().filter(|_| !lines.is_empty()) else {
+            return;
+        };
+        for line in lines.iter().rev() {
+            if let Err(error) = shell.quiet(line, None).await {
+                failed.push(format!("{error:#}"));
+            }
+        }
+    }
+
     /// Ends what was started, and takes back what was done.
     pub(crate) async fn clean_up(mut self) -> anyhow::Result<()> {
         let mut failed = Vec::new();
-        if let (Some(shell), false) = (&self.shell, self.undo.is_empty()) {
+        if !self.undo.is_empty() {
             println!("Taking back what was done to the clusters");
-            for line in self.undo.iter().rev() {
-                if let Err(error) = shell.quiet(line, None).await {
-                    failed.push(format!("{error:#}"));
-                }
-            }
         }
-        if let Some(Server { child, log }) = &mut self.server {
+        let since = self.server.as_ref().map_or(0, |server| server.since);
+        let after = self.undo.split_off(since);
+        self.take_back(&after, &mut failed).await;
+        if let Some(Server { child, .. }) = &mut self.server {
             child.start_kill()?;
             timeout(PATIENCE, child.wait()).await??;
-            if failed.is_empty() {
-                std::fs::remove_file(log)?;
-            }
+        }
+        let before = std::mem::take(&mut self.undo);
+        self.take_back(&before, &mut failed).await;
+        if let (Some(Server { log, .. }), true) = (&self.server, failed.is_empty()) {
+            std::fs::remove_file(log)?;
         }
         if let Some(name) = &self.testbed
             && !testbed(name).arg("down").status().await?.success()
