@@ -274,11 +274,9 @@ async fn a_watch_that_comes_back_recovers_though_nothing_happens() {
         "{:?}",
         healed.elapsed()
     );
-    assert_eq!(
-        server.requests(Verb::List).len(),
-        1,
-        "the watch went on where it was"
-    );
+    let mut lists = server.requests(Verb::List);
+    lists.retain(|list| !list.ends_with("limit=1"));
+    assert_eq!(lists.len(), 1, "the watch went on where it was");
 }
 
 #[tokio::test(start_paused = true)]
