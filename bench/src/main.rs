@@ -7,12 +7,15 @@ mod figures;
 mod report;
 mod review;
 mod step;
-mod world;
 
 use clap::{Parser, Subcommand};
 use ferromesh_testkit::fleet::Fleet;
 
 use crate::figures::Figures;
+
+/// That of the server.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 #[derive(Parser)]
 #[command(name = "bench")]

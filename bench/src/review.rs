@@ -7,6 +7,7 @@ use anyhow::ensure;
 use axum::Router;
 use axum::body::Body;
 use axum::http::{Request, StatusCode};
+use ferromesh_bench::world::{self, stepped};
 use ferromesh_core::State;
 use ferromesh_testkit::fleet::{Fleet, broad_policy};
 use ferromesh_webhook::{Limits, Metrics, router};
@@ -15,7 +16,6 @@ use serde_json::{Value, json};
 use tower::ServiceExt as _;
 
 use crate::figures::Figures;
-use crate::world::{listed, stepped, upserts};
 
 /// How many reviews are under way at once.
 const IN_FLIGHT: u32 = 64;
@@ -26,9 +26,7 @@ const BROAD: u32 = 50;
 
 /// Reviews of policies for one service, many at once; then of policies for all, one at a time.
 pub(crate) fn reviews(fleet: Fleet, figures: &mut Figures) -> anyhow::Result<()> {
-    let mut changes = upserts(fleet.discovered().chain(fleet.policies()), "")?;
-    changes.extend(listed(""));
-    let state = Arc::new(stepped(State::default(), changes));
+    let state = Arc::new(stepped(State::default(), world::discovered(&fleet)?));
     let limits = Limits {
         deadline: Duration::from_secs(10),
         ..Limits::default()

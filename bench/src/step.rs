@@ -1,23 +1,22 @@
 //! The step: all at once, and one change at a time.
 
+use ferromesh_bench::edit;
+use ferromesh_bench::world::{self, object, stepped};
 use ferromesh_core::{Change, State};
-use ferromesh_testkit::fleet::{Fleet, Service, broad_policy};
-use serde_json::{Value, json};
+use ferromesh_testkit::fleet::{Fleet, Service};
+use serde_json::Value;
 
 use crate::figures::{Figures, memory, timed};
-use crate::world::{listed, object, stepped, upserts};
 
 /// How many changes of one sort are measured.
 const CHANGES: u32 = 2_000;
 /// How many changes that concern everything.
 const BROAD: u32 = 20;
-/// How many destinations an edited policy selects.
-const SELECTED: usize = 10;
 
 /// From what has been discovered to all outputs, then edits of policies.
 pub(crate) fn translation(fleet: &Fleet, figures: &mut Figures) -> anyhow::Result<()> {
     let (before, _) = memory()?;
-    let changes = upserts(fleet.discovered().chain(fleet.policies()), "")?;
+    let changes = world::discovered(fleet)?;
     figures.number("objects", changes.len().try_into()?);
     let (time, state) = timed(|| stepped(State::default(), changes));
     figures.time("cold_step", time);
@@ -35,7 +34,7 @@ pub(crate) fn translation(fleet: &Fleet, figures: &mut Figures) -> anyhow::Resul
     let mut current = state.clone();
     let mut times = Vec::new();
     for turn in 0..CHANGES {
-        let edited = policy(fleet, turn)?;
+        let edited = object(&edit::policy(fleet, turn), "")?;
         let (time, next) = timed(|| {
             let (next, delta) = current.clone().step([Change::Upsert(edited)]);
             (next, delta.outputs().count())
@@ -47,7 +46,7 @@ pub(crate) fn translation(fleet: &Fleet, figures: &mut Figures) -> anyhow::Resul
 
     let mut times = Vec::new();
     for turn in 0..BROAD {
-        let edited = object(&broad_policy("broad", 5 + turn), "")?;
+        let edited = object(&edit::broad_policy(turn), "")?;
         let (time, next) = timed(|| {
             let (next, delta) = current.clone().step([Change::Upsert(edited)]);
             (next, delta.outputs().count())
@@ -72,45 +71,10 @@ fn one_cluster(state: &State) -> serde_json::Result<usize> {
     Ok(bytes)
 }
 
-/// A policy for a few services, by name, another one each turn.
-fn policy(fleet: &Fleet, turn: u32) -> anyhow::Result<ferromesh_core::Object> {
-    let services = (0..fleet.services)
-        .cycle()
-        .skip(usize::try_from(turn * 7 % fleet.services)?)
-        .take(SELECTED.min(usize::try_from(fleet.services)?))
-        .map(|number| fleet.service(number));
-    let references: Vec<_> = services
-        .map(
-            |Service {
-                 name,
-                 namespace,
-                 cluster,
-                 ..
-             }| {
-                json!({ "name": name, "namespace": namespace, "clusterName": cluster })
-            },
-        )
-        .collect();
-    let policy = json!({
-        "apiVersion": "networking.mesh.gloo.solo.io/v1", "kind": "TrafficPolicy",
-        "metadata": { "namespace": "gloo-mesh", "name": format!("edited-{}", turn % 50) },
-        "spec": {
-            "destinationSelector": [{ "kubeServiceRefs": { "services": references } }],
-            "policy": { "requestTimeout": format!("{}s", 1 + turn % 60) },
-        },
-    });
-    object(&policy, "")
-}
-
 /// From Kubernetes objects to all outputs, then changes of pods and endpoints.
 pub(crate) fn discovery(fleet: &Fleet, figures: &mut Figures) -> anyhow::Result<()> {
     let (before, _) = memory()?;
-    let mut changes = upserts(fleet.policies().chain(clusters(fleet)), "")?;
-    changes.extend(listed(""));
-    for (number, cluster) in (0..).zip(fleet.cluster_names()) {
-        changes.extend(upserts(fleet.kubernetes(number), &cluster)?);
-        changes.extend(listed(&cluster));
-    }
+    let changes = world::kubernetes(fleet)?;
     figures.number("objects", changes.len().try_into()?);
     let (time, state) = timed(|| stepped(State::default(), changes));
     figures.time("cold_step", time);
@@ -125,8 +89,8 @@ pub(crate) fn discovery(fleet: &Fleet, figures: &mut Figures) -> anyhow::Result<
 
     let mut current = state;
     for (name, change) in [
-        ("pod_moves", pod_moves as fn(&Service, u32) -> Value),
-        ("endpoint_goes", endpoint_goes),
+        ("pod_moves", edit::pod_moves as fn(&Service, u32) -> Value),
+        ("endpoint_goes", edit::endpoint_goes),
     ] {
         let mut times = Vec::new();
         for turn in 0..CHANGES {
@@ -142,23 +106,4 @@ pub(crate) fn discovery(fleet: &Fleet, figures: &mut Figures) -> anyhow::Result<
         figures.times(name, times);
     }
     Ok(())
-}
-
-fn clusters(fleet: &Fleet) -> impl Iterator<Item = Value> {
-    fleet.cluster_names().map(|name| {
-        json!({
-            "apiVersion": "multicluster.solo.io/v1alpha1", "kind": "KubernetesCluster",
-            "metadata": { "namespace": "gloo-mesh", "name": name }, "spec": {},
-        })
-    })
-}
-
-/// A pod on another node, in another zone.
-fn pod_moves(service: &Service, turn: u32) -> Value {
-    service.pod(0, &format!("node-{}", turn % 10))
-}
-
-/// One of two endpoints goes, or comes back.
-fn endpoint_goes(service: &Service, turn: u32) -> Value {
-    service.endpoint_slice(1 + turn % 2)
 }

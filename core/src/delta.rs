@@ -1,14 +1,16 @@
 //! What a step changed: the two states, and where to look for the differences.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
+use std::sync::Arc;
 
 use crate::graph::Graph;
 use crate::key::Key;
-use crate::output::destination::{Slot, Translated};
+use crate::output::comparison::{Changed, changes};
+use crate::output::destination::Translated;
 use crate::output::discovered::Discovered;
 use crate::output::{Output, OutputKey, OutputKind};
-use crate::record::Subsets;
+use crate::record::{Record, Subsets};
 use crate::state::State;
 
 /// What a step changed.
@@ -19,13 +21,20 @@ pub struct Delta {
     /// The state after.
     pub(crate) after: State,
     /// Destinations whose record or subsets may differ.
-    pub(crate) destinations: BTreeSet<Key>,
+    pub(crate) destinations: BTreeMap<Key, Moved>,
     /// Meshes whose outputs may differ.
     pub(crate) meshes: BTreeSet<Key>,
     /// What was found, where that may differ.
     pub(crate) found: BTreeSet<(OutputKind, Key)>,
     /// Objects whose status may differ.
     pub(crate) statuses: BTreeSet<StatusKey>,
+}
+
+/// A destination's record as it was and as it is.
+#[derive(Clone, Debug)]
+pub(crate) struct Moved {
+    pub(crate) before: Option<Arc<Record>>,
+    pub(crate) after: Option<Arc<Record>>,
 }
 
 /// An object that has a status.
@@ -125,7 +134,9 @@ impl Delta {
             statuses,
         } = next;
         self.after = after;
-        self.destinations.extend(destinations);
+        for (key, moved) in destinations {
+            self.move_record(&key, moved.before, moved.after);
+        }
         self.meshes.extend(meshes);
         self.found.extend(found);
         self.statuses.extend(statuses);
@@ -149,15 +160,31 @@ impl Delta {
 
     /// Destinations whose outputs may differ.
     pub fn destinations(&self) -> impl Iterator<Item = &Key> {
-        self.destinations.iter()
+        self.destinations.keys()
+    }
+
+    /// Notes what a destination's record has become. What it was at first stays.
+    pub(crate) fn move_record(
+        &mut self,
+        key: &Key,
+        before: Option<Arc<Record>>,
+        after: Option<Arc<Record>>,
+    ) {
+        match self.destinations.get_mut(key) {
+            Some(moved) => moved.after = after,
+            None => {
+                self.destinations
+                    .insert(key.clone(), Moved { before, after });
+            }
+        }
     }
 
     /// Every output that differs, rendered. One that came about in another way may turn out to be
     /// the same; one that is not named here is.
     pub fn outputs(&self) -> impl Iterator<Item = OutputChange> {
         let owner = &self.after.options.namespace;
-        let destinations = self.destinations.iter().flat_map(move |key| {
-            let (before, after) = self.translated(key);
+        let destinations = self.destinations.iter().flat_map(move |(key, moved)| {
+            let (before, after) = self.translated(key, moved);
             changes(before, after, |change| match change {
                 Changed::Added(translated, slot) | Changed::Differs(translated, slot) => translated
                     .render(slot, owner)
@@ -205,8 +232,8 @@ impl Delta {
     /// destination. What is found is not counted.
     pub fn effect(&self) -> Effect {
         let mut effect = Effect::default();
-        for key in &self.destinations {
-            let (before, after) = self.translated(key);
+        for (key, moved) in &self.destinations {
+            let (before, after) = self.translated(key, moved);
             changes(before, after, |change| -> Option<()> {
                 match change {
                     Changed::Added(..) => effect.added += 1,
@@ -267,19 +294,34 @@ impl Delta {
             })
     }
 
-    pub(crate) fn translated(&self, key: &Key) -> (Option<Translated<'_>>, Option<Translated<'_>>) {
-        (self.before.translated(key), self.after.translated(key))
+    pub(crate) fn translated<'a>(
+        &'a self,
+        key: &Key,
+        moved: &'a Moved,
+    ) -> (Option<Translated<'a>>, Option<Translated<'a>>) {
+        let with_subsets = |state: &'a State, record: &'a Option<Arc<Record>>| {
+            let record = record.as_deref()?;
+            Some(state.with_subsets(key, record))
+        };
+        (
+            with_subsets(&self.before, &moved.before),
+            with_subsets(&self.after, &moved.after),
+        )
     }
 }
 
 impl State {
     /// A destination's record with its subsets.
     pub(crate) fn translated(&self, key: &Key) -> Option<Translated<'_>> {
+        Some(self.with_subsets(key, self.graph.records.get(key)?))
+    }
+
+    fn with_subsets<'a>(&'a self, key: &Key, record: &'a Record) -> Translated<'a> {
         static NONE: Subsets = Subsets::none();
-        Some(Translated {
-            record: self.graph.records.get(key)?,
+        Translated {
+            record,
             subsets: self.graph.subsets.get(key).map_or(&NONE, AsRef::as_ref),
-        })
+        }
     }
 
     /// What was found under a name.
@@ -341,61 +383,6 @@ impl State {
         let found = self.all_found().map(|found| found.render(owner));
         destinations.chain(meshes).chain(found)
     }
-}
-
-/// How one object of a destination differs.
-pub(crate) enum Changed<'a> {
-    Added(Translated<'a>, Slot<'a>),
-    Differs(Translated<'a>, Slot<'a>),
-    Removed(OutputKey),
-}
-
-/// Compares what a destination had with what it has, object by object.
-pub(crate) fn changes<'a, T>(
-    before: Option<Translated<'a>>,
-    after: Option<Translated<'a>>,
-    mut each: impl FnMut(Changed<'a>) -> Option<T>,
-) -> Vec<T> {
-    let mut result = Vec::new();
-    let slots =
-        |translated: Option<Translated<'a>>| translated.map(Translated::slots).unwrap_or_default();
-    let is_placed_alike = before
-        .zip(after)
-        .is_some_and(|(before, after)| before.is_placed_like(after));
-    let mut old: Vec<Option<Slot<'a>>> = slots(before).into_iter().map(Some).collect();
-    for (position, slot) in slots(after).into_iter().enumerate() {
-        let Some(after) = after else { break };
-        let is_twin = |old: &Option<Slot<'a>>| match (old, before) {
-            (Some(old), _) if is_placed_alike => old.is_same_object(slot),
-            (Some(old), Some(before)) => before.key(*old) == after.key(slot),
-            _ => false,
-        };
-        // Both lists have the same order, so the twin is nearly always right here.
-        let twin = if old.get(position).is_some_and(is_twin) {
-            Some(position)
-        } else {
-            old.iter().position(is_twin)
-        };
-        match (twin, before) {
-            (Some(twin), Some(before)) => {
-                old[twin] = None;
-                if !before.same(after, slot) {
-                    result.extend(each(Changed::Differs(after, slot)));
-                }
-            }
-            _ => result.extend(each(Changed::Added(after, slot))),
-        }
-    }
-    if let Some(before) = before {
-        for key in old
-            .into_iter()
-            .flatten()
-            .filter_map(|slot| before.key(slot))
-        {
-            result.extend(each(Changed::Removed(key)));
-        }
-    }
-    result
 }
 
 /// Compares lists of rendered outputs.

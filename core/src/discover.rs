@@ -9,10 +9,3 @@ pub(crate) mod image;
 pub(crate) mod index;
 pub(crate) mod mesh;
 pub(crate) mod workload;
-
-use crate::key::Key;
-
-/// The name under which objects of one namespace are indexed.
-pub(crate) fn namespace_of(key: &Key) -> Key {
-    Key::new("", key.namespace(), key.cluster())
-}

@@ -16,7 +16,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use crate::discover::index::{ClusterIndex, controller_owner, pod_owner};
-use crate::discover::{mesh as control_plane, namespace_of};
+use crate::discover::mesh as control_plane;
 use crate::estate::Estate;
 use crate::federate::federate;
 use crate::index::{DestinationIndex, PolicyIndex, WorkloadIndex};
@@ -32,7 +32,7 @@ use crate::model::{AccessPolicy, Destination, Labels, Mesh, Settings, TrafficPol
 use crate::output::mesh::MeshOutputs;
 use crate::record::{Record, Subsets};
 use crate::state::Options;
-use crate::table::{Multimap, Set, Table};
+use crate::table::{Multimap, Relation, Table};
 
 /// Every derived value. Cloning shares everything.
 #[derive(Clone, Debug, Default)]
@@ -58,7 +58,7 @@ pub(crate) struct Graph {
     pub(crate) federated: Multimap<Key, Key>,
     /// On how many destinations a policy that asks for subsets is applied.
     pub(crate) applied: Table<Key, usize>,
-    readers: Multimap<Named, Unit>,
+    readers: Relation<Named, Unit>,
     reads: Table<Unit, Arc<[Named]>>,
 }
 
@@ -92,7 +92,7 @@ pub(crate) enum Named {
 impl Graph {
     /// Whoever looked at an object by name.
     pub(crate) fn readers_of(&self, named: &Named) -> impl Iterator<Item = &Unit> {
-        self.readers.get(named).into_iter().flat_map(Set::iter)
+        self.readers.get(named.clone())
     }
 
     /// Writes down what a unit has read this time.
@@ -226,7 +226,7 @@ impl<'a> Reader<'a> {
     pub(crate) fn services_beside(&self, key: &Key) -> impl Iterator<Item = &'a Arc<Service>> {
         self.graph
             .cluster_index
-            .services_in(&namespace_of(key))
+            .services_beside(key)
             .filter_map(|key| self.snapshot.services.get(key))
     }
 
@@ -234,20 +234,24 @@ impl<'a> Reader<'a> {
     pub(crate) fn pods_beside(&self, key: &Key) -> impl Iterator<Item = &'a Pod> {
         self.graph
             .cluster_index
-            .pods_in(&namespace_of(key))
+            .pods_beside(key)
             .filter_map(|key| self.snapshot.pods.get(key))
             .map(AsRef::as_ref)
     }
 
-    /// Workloads found in an object's namespace.
-    pub(crate) fn workloads_beside(
+    /// Workloads found in a Service's namespace whose pods it selects.
+    pub(crate) fn workloads_selected(
         &self,
-        key: &Key,
+        service: &'a Service,
     ) -> impl Iterator<Item = (&'a Source, &'a Arc<Workload>)> {
         self.graph
             .cluster_index
-            .controllers_in(&namespace_of(key))
+            .controllers_selected(&service.key, &service.selector)
             .filter_map(|source| Some((source, self.graph.workloads.found_as(source)?)))
+            .filter(|(_, workload)| {
+                let controller = workload.controller.as_ref();
+                controller.is_some_and(|it| it.pod_labels.contain(&service.selector))
+            })
     }
 
     /// Pods that a controller owns, those of a Deployment by way of its ReplicaSets.
@@ -335,9 +339,11 @@ impl<'a> Reader<'a> {
 
     // Named.
 
-    pub(crate) fn pod(&self, key: &Key) -> Option<&'a Arc<Pod>> {
-        self.write_down(Named::Pod(key.clone()));
-        self.snapshot.pods.get(key)
+    pub(crate) fn pod(&self, key: Key) -> Option<&'a Arc<Pod>> {
+        let pod = self.snapshot.pods.get(&key);
+        // One text for both, if it is there.
+        self.write_down(Named::Pod(pod.map_or(key, |pod| pod.key.clone())));
+        pod
     }
 
     pub(crate) fn node(&self, name: &str, cluster: &str) -> Option<&'a Arc<Node>> {
@@ -346,7 +352,7 @@ impl<'a> Reader<'a> {
         }
         let key = Key::new(name, "", cluster);
         let node = self.snapshot.nodes.get(&key);
-        self.write_down(Named::Node(key));
+        self.write_down(Named::Node(node.map_or(key, |node| node.key.clone())));
         node
     }
 

@@ -14,7 +14,7 @@ use crate::model::selector::{Destinations, Names};
 use crate::model::settings::default_gateway_labels;
 use crate::model::workload::KubeWorkload;
 use crate::naming;
-use crate::table::{Multimap, Set, Table};
+use crate::table::{Multimap, Relation, Set, Table};
 
 /// Objects by their labels and namespaces.
 #[derive(Clone, Debug, Default)]
@@ -84,13 +84,13 @@ impl Postings {
 pub struct DestinationIndex {
     postings: Postings,
     /// By the Service that they are: more than one where people wrote a second.
-    by_service: Multimap<Key, Key>,
+    by_service: Relation<Key, Key>,
     /// By mesh, those whose pods are labelled as Istio's own ingress gateway.
     default_gateways: Multimap<Key, Key>,
     /// By the name of their federated objects, which is not injective.
-    by_federated_name: Multimap<Arc<str>, Key>,
+    by_federated_name: Relation<Arc<str>, Key>,
     /// By the virtual address that the formula gives them.
-    by_virtual_ip: Multimap<u32, Key>,
+    by_virtual_ip: Relation<u32, Key>,
 }
 
 impl DestinationIndex {
@@ -140,44 +140,37 @@ impl DestinationIndex {
 
     /// The destination of a Service; the first by key where there are more.
     pub fn of_service(&self, service: &Key) -> Option<&Key> {
-        self.by_service.get(service)?.first()
+        self.by_service.get(service.clone()).next()
     }
 
     /// Destinations that are the same Service, have the same federated name, or the same virtual
     /// address: what one of them gets depends on whether the others are there.
     pub fn rivals(&self, service: &KubeService) -> impl Iterator<Item = &Key> {
         let (names, vip) = Self::terms(service);
-        [
-            self.by_service.get(&service.reference),
-            self.by_federated_name.get(&names),
-            self.by_virtual_ip.get(&vip),
-        ]
-        .into_iter()
-        .flatten()
-        .flat_map(Set::iter)
+        let same_service = self.by_service.get(service.reference.clone());
+        let same_name = self.by_federated_name.get(names);
+        same_service
+            .chain(same_name)
+            .chain(self.by_virtual_ip.get(vip))
     }
 
     /// The destination that holds this one's federated name, where that is not itself.
     pub fn name_holder(&self, key: &Key, service: &KubeService) -> Option<&Key> {
         let (name, _) = Self::terms(service);
-        self.by_federated_name
-            .get(&name)?
-            .first()
-            .filter(|holder| *holder != key)
+        let mut holders = self.by_federated_name.get(name);
+        holders.next().filter(|holder| *holder != key)
     }
 
     /// The destination that holds a federated name.
     pub fn of_federated_name(&self, name: &str) -> Option<&Key> {
-        self.by_federated_name.get(name)?.first()
+        self.by_federated_name.get(name.into()).next()
     }
 
     /// How many destinations come before this one for the virtual address of the formula.
     pub fn virtual_ip_rank(&self, key: &Key, service: &KubeService) -> u32 {
         let (_, vip) = Self::terms(service);
-        let before = self
-            .by_virtual_ip
-            .get(&vip)
-            .map_or(0, |set| set.iter().take_while(|other| *other < key).count());
+        let rivals = self.by_virtual_ip.get(vip);
+        let before = rivals.take_while(|other| *other < key).count();
         u32::try_from(before).unwrap_or(u32::MAX)
     }
 
@@ -221,8 +214,7 @@ impl DestinationIndex {
                 selector
                     .services
                     .iter()
-                    .filter_map(|service| self.by_service.get(&service.key))
-                    .flat_map(Set::iter)
+                    .flat_map(|service| self.by_service.get(service.key.clone()))
                     .filter_map(|key| table.get(key)),
             );
             // A thousand selectors may each select everything.

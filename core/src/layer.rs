@@ -9,7 +9,7 @@ use std::sync::Arc;
 use crate::key::Key;
 use crate::kinds::Kind;
 use crate::model::{Destination, Mesh, Workload};
-use crate::table::{Multimap, Table};
+use crate::table::{Relation, Table};
 
 /// The object of a cluster that something was found as.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -63,7 +63,7 @@ pub struct Layer<T> {
     /// What was found, by what it was found as.
     found: Table<Source, Arc<T>>,
     /// What was found under a name. Names are not injective: the first by source has it.
-    sources: Multimap<Key, Source>,
+    sources: Relation<Key, Source>,
     /// What there is.
     effective: Table<Key, Arc<T>>,
 }
@@ -72,7 +72,7 @@ impl<T> Default for Layer<T> {
     fn default() -> Self {
         Self {
             found: Table::new(),
-            sources: Multimap::default(),
+            sources: Relation::default(),
             effective: Table::new(),
         }
     }
@@ -92,7 +92,7 @@ impl<T: Found> Layer<T> {
 
     /// What was found under a name.
     pub fn found(&self, key: &Key) -> Option<&Arc<T>> {
-        self.found.get(self.sources.get(key)?.first()?)
+        self.found.get(self.sources.get(key.clone()).next()?)
     }
 
     /// What was found as `source`.
@@ -111,10 +111,7 @@ impl<T: Found> Layer<T> {
 
     /// Other objects that were found under a name that the first of them has.
     pub fn namesakes(&self, key: &Key) -> impl Iterator<Item = &Source> {
-        self.sources
-            .get(key)
-            .into_iter()
-            .flat_map(|sources| sources.iter().skip(1))
+        self.sources.get(key.clone()).skip(1)
     }
 
     /// Everything found, in the order of its names.

@@ -5,9 +5,10 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use crate::delta::{Changed, Delta, StatusKey, StatusKind, changes};
+use crate::delta::{Delta, StatusKey, StatusKind};
 use crate::index::DestinationIndex;
 use crate::key::Key;
+use crate::output::comparison::{Changed, changes};
 use crate::output::destination::{Slot, Translated};
 use crate::output::discovered::Discovered;
 use crate::output::mesh::MeshOutputs;
@@ -172,8 +173,8 @@ impl Delta {
     pub fn output_sets(&self) -> Vec<OutputSet> {
         let is_policy_gone = self.is_policy_gone();
         let mut sets = Vec::new();
-        for key in &self.destinations {
-            let (before, after) = self.translated(key);
+        for (key, moved) in &self.destinations {
+            let (before, after) = self.translated(key, moved);
             let keys = changes(before, after, |change| match change {
                 Changed::Added(translated, slot) | Changed::Differs(translated, slot) => {
                     translated.key(slot)

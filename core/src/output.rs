@@ -1,5 +1,6 @@
 //! Outputs: objects as they are to stand in a cluster.
 
+pub(crate) mod comparison;
 pub mod destination;
 pub mod discovered;
 pub mod mesh;

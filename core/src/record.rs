@@ -25,16 +25,16 @@ use crate::translate::traffic::{Refused, Traffic, traffic, unsupported_mesh};
 pub(crate) const SELECTORS: &str = "spec.destinationSelector";
 
 /// A destination, translated.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug)]
 pub struct Record {
     /// The destination.
     pub destination: Arc<Destination>,
     /// Its mesh, where that is one that we translate for.
     pub site: Option<Arc<Site>>,
     /// Traffic policies that select it, in key order.
-    pub traffic_policies: Box<[Bound<TrafficPolicy>]>,
+    pub traffic_policies: Arc<[Bound<TrafficPolicy>]>,
     /// Access policies that select it, in key order.
-    pub access_policies: Box<[Bound<AccessPolicy>]>,
+    pub access_policies: Arc<[Bound<AccessPolicy>]>,
     /// Routes for callers.
     pub routes: Routes,
     /// Who may call it.
@@ -60,7 +60,18 @@ pub struct Routes {
     /// For callers in every cluster that no source selector names.
     common: Arc<Traffic>,
     /// For callers in clusters that one does name.
-    special: Box<[(Arc<str>, Arc<Traffic>)]>,
+    special: Arc<[(Arc<str>, Arc<Traffic>)]>,
+}
+
+/// Which part of a record is worked out again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Part {
+    /// All of it.
+    Whole,
+    /// What traffic policies make.
+    Traffic,
+    /// What access policies make.
+    Access,
 }
 
 /// Subsets of a destination's endpoints that policies send requests to.
@@ -87,57 +98,102 @@ impl PartialEq for Subsets {
     }
 }
 
+impl PartialEq for Record {
+    /// What is held once is compared by where it is, before it is compared by what it says.
+    fn eq(&self, other: &Self) -> bool {
+        fn same<T: PartialEq>(mine: Option<&Arc<T>>, theirs: Option<&Arc<T>>) -> bool {
+            match (mine, theirs) {
+                (Some(mine), Some(theirs)) => Arc::ptr_eq(mine, theirs) || mine == theirs,
+                (None, None) => true,
+                _ => false,
+            }
+        }
+        let Self {
+            destination,
+            site,
+            traffic_policies,
+            access_policies,
+            routes,
+            authorization,
+            federation,
+        } = self;
+        *destination == other.destination
+            && *traffic_policies == other.traffic_policies
+            && *access_policies == other.access_policies
+            && *routes == other.routes
+            && *authorization == other.authorization
+            && same(site.as_ref(), other.site.as_ref())
+            && same(federation.as_ref(), other.federation.as_ref())
+    }
+}
+
 impl Record {
     /// Translates a destination.
     pub(crate) fn new(reader: &Reader<'_>, destination: &Arc<Destination>) -> Self {
+        let mesh = destination.mesh.as_ref();
+        let site = mesh.and_then(|mesh| reader.estate().site(mesh));
         let service = destination.service.as_ref();
-        let estate = reader.estate();
-        let site = destination.mesh.as_ref().and_then(|mesh| estate.site(mesh));
-        let traffic_policies = reader.traffic_policies(service);
-        let access_policies = reader.access_policies(service);
+        // A Service that is there twice has its outputs once.
+        let is_duplicate = service.is_some_and(|it| reader.is_duplicate(destination, it));
         let mut record = Self {
             destination: Arc::clone(destination),
-            site: site.cloned(),
-            traffic_policies: Box::default(),
-            access_policies: Box::default(),
+            site: site.filter(|_| !is_duplicate).cloned(),
+            traffic_policies: Arc::default(),
+            access_policies: Arc::default(),
             routes: Routes::default(),
             authorization: None,
             federation: None,
         };
-        let (Some(service), Some(site)) = (service, site) else {
-            let sort = reader.mesh(destination).and_then(|mesh| match mesh.kind {
-                MeshKind::Osm(_) => Some("osm"),
-                MeshKind::Other(name) => Some(name),
-                MeshKind::Istio(_) => None,
-            });
-            let finding = |destinations: &Destinations| {
-                let (service, sort) = service.zip(sort)?;
-                Some(unsupported_mesh(service, sort).at(selecting(destinations, service)))
-            };
-            record.traffic_policies =
-                without_output(traffic_policies, |it| finding(&it.destinations));
-            record.access_policies =
-                without_output(access_policies, |it| finding(&it.destinations));
-            return record;
+        if record.service().is_some() {
+            let federation = site.and_then(|site| federate(destination, site, reader.index()));
+            record.federation = federation.map(Arc::new);
+        }
+        record.with_traffic(reader).with_access(reader)
+    }
+
+    /// This with what the traffic policies of now make.
+    #[must_use]
+    pub(crate) fn with_traffic(mut self, reader: &Reader<'_>) -> Self {
+        let policies = reader.traffic_policies(self.destination.service.as_ref());
+        (self.routes, self.traffic_policies) = if let Some(service) = self.service() {
+            Routes::new(reader, &self, service, policies)
+        } else {
+            let bound = without_output(policies, |it| self.unsupported(reader, &it.destinations));
+            (Routes::default(), bound)
         };
-        if reader.is_duplicate(destination, service) {
-            record.site = None;
-            record.traffic_policies = without_output(traffic_policies, |_| None);
-            record.access_policies = without_output(access_policies, |_| None);
-            return record;
-        }
-        record.federation = federate(destination, site, reader.index()).map(Arc::new);
-        let (routes, bound) = Routes::new(reader, &record, service, traffic_policies);
-        record.routes = routes;
-        record.traffic_policies = bound;
-        let (authorization, refused) = authorization(estate, service, &access_policies);
-        record.authorization = authorization.map(Arc::new);
-        let mut applied: BTreeSet<_> = (0..access_policies.len()).collect();
-        for refused in &refused {
-            applied.remove(&refused.policy);
-        }
-        record.access_policies = bind(access_policies, refused, &applied);
-        record
+        self
+    }
+
+    /// This with what the access policies of now make.
+    #[must_use]
+    pub(crate) fn with_access(mut self, reader: &Reader<'_>) -> Self {
+        let policies = reader.access_policies(self.destination.service.as_ref());
+        (self.authorization, self.access_policies) = if let Some(service) = self.service() {
+            let (authorization, refused) = authorization(reader.estate(), service, &policies);
+            let mut applied: BTreeSet<_> = (0..policies.len()).collect();
+            for refused in &refused {
+                applied.remove(&refused.policy);
+            }
+            (
+                authorization.map(Arc::new),
+                bind(policies, refused, &applied),
+            )
+        } else {
+            let bound = without_output(policies, |it| self.unsupported(reader, &it.destinations));
+            (None, bound)
+        };
+        self
+    }
+
+    /// What keeps a policy off a destination for whose mesh nothing is made.
+    fn unsupported(&self, reader: &Reader<'_>, selected: &Destinations) -> Option<Finding> {
+        let service = self.destination.service.as_ref()?;
+        let sort = match reader.mesh(&self.destination)?.kind {
+            MeshKind::Osm(_) => "osm",
+            MeshKind::Other(name) => name,
+            MeshKind::Istio(_) => return None,
+        };
+        Some(unsupported_mesh(service, sort).at(selecting(selected, service)))
     }
 
     /// The Service, for a destination that has outputs.
@@ -155,7 +211,7 @@ pub(crate) fn selecting(destinations: &Destinations, service: &KubeService) -> S
 fn without_output<P>(
     policies: Vec<Arc<P>>,
     finding: impl Fn(&P) -> Option<Finding>,
-) -> Box<[Bound<P>]> {
+) -> Arc<[Bound<P>]> {
     policies
         .into_iter()
         .map(|policy| {
@@ -173,7 +229,7 @@ fn bind<P>(
     policies: Vec<Arc<P>>,
     refused: Vec<Refused>,
     applied: &BTreeSet<usize>,
-) -> Box<[Bound<P>]> {
+) -> Arc<[Bound<P>]> {
     let mut errors: BTreeMap<usize, Vec<Finding>> = BTreeMap::new();
     for Refused { policy, finding } in refused {
         let errors = errors.entry(policy).or_default();
@@ -195,10 +251,19 @@ fn bind<P>(
 impl Routes {
     /// Routes for callers in `origin`.
     pub fn from(&self, origin: &str) -> &Arc<Traffic> {
-        self.special
-            .iter()
-            .find(|(cluster, _)| **cluster == *origin)
-            .map_or(&self.common, |(_, traffic)| traffic)
+        self.special(origin).unwrap_or(&self.common)
+    }
+
+    /// Routes for callers in every cluster that no source selector names.
+    pub(crate) fn common(&self) -> &Arc<Traffic> {
+        &self.common
+    }
+
+    /// Routes for callers in `origin`, if a source selector names it.
+    pub(crate) fn special(&self, origin: &str) -> Option<&Arc<Traffic>> {
+        let mut special = self.special.iter();
+        let (_, traffic) = special.find(|(cluster, _)| **cluster == *origin)?;
+        Some(traffic)
     }
 
     fn new(
@@ -206,23 +271,21 @@ impl Routes {
         record: &Record,
         service: &KubeService,
         policies: Vec<Arc<TrafficPolicy>>,
-    ) -> (Self, Box<[Bound<TrafficPolicy>]>) {
+    ) -> (Self, Arc<[Bound<TrafficPolicy>]>) {
         if policies.is_empty() {
-            return (Self::default(), Box::default());
+            return (Self::default(), Arc::default());
         }
-        let clients = record
-            .federation
-            .iter()
-            .flat_map(|federation| federation.clients.iter());
-        let origins: BTreeSet<&str> = std::iter::once(service.reference.cluster())
-            .chain(clients.map(|client| &*client.cluster))
-            .collect();
-        let named: BTreeSet<&str> = policies
+        let mut named: BTreeSet<&str> = policies
             .iter()
             .flat_map(|policy| policy.sources.clusters())
             .map(AsRef::as_ref)
-            .filter(|cluster| origins.contains(cluster))
             .collect();
+        let mut origins = BTreeSet::from([service.reference.cluster()]);
+        if !named.is_empty() {
+            let clients = record.federation.iter().flat_map(|it| it.clients.iter());
+            origins.extend(clients.map(|client| &*client.cluster));
+            named.retain(|cluster| origins.contains(cluster));
+        }
         let (common, mut refused, applied) = if named.len() == origins.len() {
             <_>::default()
         } else {

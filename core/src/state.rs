@@ -130,6 +130,25 @@ impl State {
         self.graph.records.get(destination)
     }
 
+    /// Destinations in key order, translated.
+    pub(crate) fn records_of<'a>(
+        &'a self,
+        destinations: &[&Arc<Destination>],
+    ) -> impl Iterator<Item = &'a Arc<Record>> {
+        let records = &self.graph.records;
+        // Going along both lists costs less than many searches.
+        let is_most = destinations.len() > records.len() / 8;
+        let mut all = is_most.then(|| records.iter().peekable());
+        destinations.iter().filter_map(move |it| match &mut all {
+            Some(all) => {
+                while all.next_if(|(key, _)| **key < it.key).is_some() {}
+                let (_, record) = all.next_if(|(key, _)| **key == it.key)?;
+                Some(record)
+            }
+            None => records.get(&it.key),
+        })
+    }
+
     /// Subsets that policies take of a destination.
     pub fn subsets(&self, destination: &Key) -> Option<&Arc<Subsets>> {
         self.graph.subsets.get(destination)
@@ -204,6 +223,10 @@ struct Dirty {
     references: BTreeSet<PolicyKey>,
     /// Destinations to translate.
     records: BTreeSet<Key>,
+    /// Destinations of which nothing but the traffic policies may have changed.
+    traffic: BTreeSet<Key>,
+    /// Destinations of which nothing but the access policies may have changed.
+    access: BTreeSet<Key>,
     /// Destinations whose subsets are to be gathered.
     subsets: BTreeSet<Key>,
     /// Meshes whose outputs are to be worked out.

@@ -175,7 +175,53 @@ impl<T: Ord + Clone> PartialEq for Set<T> {
     }
 }
 
-/// Many values under one key, both ordered; a key without values is not kept.
+/// Which values belong to which keys, one entry for each pair: for many keys with few values each. Both are
+/// ordered.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Relation<K: Ord + Clone, V: Ord + Clone>(Set<(K, Option<V>)>);
+
+impl<K: Ord + Clone, V: Ord + Clone> Relation<K, V> {
+    /// Puts `value` under `key`.
+    pub fn insert(&mut self, key: &K, value: V) {
+        // None is where a key's values begin, and is in no entry.
+        self.0.insert((key.clone(), Some(value)));
+    }
+
+    /// Takes `value` from under `key`.
+    pub fn remove(&mut self, key: &K, value: &V) {
+        self.0.remove(&(key.clone(), Some(value.clone())));
+    }
+
+    /// The values under `key`, in order.
+    pub fn get(&self, key: K) -> impl Iterator<Item = &V> + use<'_, K, V> {
+        let from = (key.clone(), None);
+        let entries = self.0.0.range(from..);
+        entries
+            .take_while(move |(other, _)| *other == key)
+            .filter_map(|(_, value)| value.as_ref())
+    }
+
+    /// The values under that one of `keys` that has the fewest; none where there are no keys.
+    pub fn fewest(&self, keys: Vec<K>) -> Option<impl Iterator<Item = &V> + use<'_, K, V>> {
+        let mut heads: Vec<_> = keys.iter().map(|key| self.get(key.clone())).collect();
+        // Whoever ends first has the fewest: of a common label no more is looked at than of a rare one.
+        while !heads.is_empty() {
+            if let Some(ended) = heads.iter_mut().position(|values| values.next().is_none()) {
+                return keys.into_iter().nth(ended).map(|key| self.get(key));
+            }
+        }
+        None
+    }
+}
+
+impl<K: Ord + Clone, V: Ord + Clone> Default for Relation<K, V> {
+    fn default() -> Self {
+        Self(Set::new())
+    }
+}
+
+/// Many values under one key, both ordered, for few keys with many values each; a key without values is not
+/// kept.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Multimap<K: Ord + Clone, V: Ord + Clone>(Table<K, Set<V>>);
 

@@ -12,6 +12,11 @@ use clap::Parser as _;
 
 use crate::args::Args;
 
+/// A state is millions of small objects that are shared between threads: measured, this takes a quarter less
+/// memory than the system's allocator.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 fn main() -> ExitCode {
     let args = Args::parse();
     let log = match args.log.init() {

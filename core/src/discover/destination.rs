@@ -21,21 +21,9 @@ use crate::naming;
 const PER_POD: [&str; 2] = ["pod-template-hash", "service.istio.io/canonical-revision"];
 
 /// The destination that a Service is.
-pub(crate) fn discover(reader: &Reader<'_>, service: &Service) -> Option<Destination> {
+pub(crate) fn discover<'a>(reader: &Reader<'a>, service: &'a Service) -> Option<Destination> {
     let key = &service.key;
-    let workloads: Vec<(&Source, &Arc<Workload>)> = if service.selector.is_empty() {
-        Vec::new()
-    } else {
-        reader
-            .workloads_beside(key)
-            .filter(|(_, workload)| {
-                workload
-                    .controller
-                    .as_ref()
-                    .is_some_and(|workload| workload.pod_labels.contain(&service.selector))
-            })
-            .collect()
-    };
+    let workloads: Vec<(&Source, &Arc<Workload>)> = reader.workloads_selected(service).collect();
     let mesh = workloads
         .iter()
         .min_by_key(|(_, workload)| &workload.key)
@@ -200,7 +188,7 @@ fn endpoint(
 ) -> Endpoint {
     let key = &service.key;
     let labels = endpoint.pod.as_deref().and_then(|pod| {
-        match reader.pod(&Key::new(pod, key.namespace(), key.cluster())) {
+        match reader.pod(Key::new(pod, key.namespace(), key.cluster())) {
             Some(known) => reader.workload_labels(known),
             // Named here before it is listed, or in a directory without pods.
             None => named_after(pod, workloads),

@@ -1,34 +1,53 @@
 //! Indexes over the objects of clusters.
 
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 
 use super::mesh::is_agent;
-use super::namespace_of;
 use crate::key::Key;
-use crate::kinds::Object;
+use crate::kinds::{Kind, Object};
 use crate::layer::Source;
+use crate::model::Labels;
 use crate::model::kubernetes::{Controller, EndpointSlice, Owner, Pod};
-use crate::table::{Multimap, Set};
+use crate::table::Relation;
 
 /// Finds objects of clusters by what they belong to.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct ClusterIndex {
     /// Pods by the controller that owns them.
-    pods_by_owner: Multimap<Source, Key>,
+    pods_by_owner: Relation<Source, Key>,
     /// Pods by namespace.
-    pods_by_namespace: Multimap<Key, Key>,
+    pods_by_namespace: Relation<Posting, Key>,
     /// ReplicaSets by the Deployment that owns them.
-    replica_sets_by_owner: Multimap<Source, Key>,
+    replica_sets_by_owner: Relation<Source, Key>,
     /// Services by namespace.
-    services_by_namespace: Multimap<Key, Key>,
+    services_by_namespace: Relation<Posting, Key>,
+    /// Services by the first label that they select, in their namespace.
+    services_by_selector: Relation<Posting, Key>,
     /// EndpointSlices by Service.
-    slices_by_service: Multimap<Key, Key>,
+    slices_by_service: Relation<Key, Key>,
     /// Controllers whose pods could be workloads, by namespace.
-    controllers_by_namespace: Multimap<Key, Source>,
+    controllers_by_namespace: Relation<Posting, Source>,
+    /// The same by each label of their pods, in their namespace.
+    controllers_by_label: Relation<Posting, Source>,
     /// Deployments and pods of certificate agents, by cluster.
-    agents_by_cluster: Multimap<Arc<str>, Source>,
+    agents_by_cluster: Relation<Arc<str>, Source>,
     /// Nodes by cluster.
-    nodes_by_cluster: Multimap<Arc<str>, Key>,
+    nodes_by_cluster: Relation<Arc<str>, Key>,
+}
+
+/// A namespace, or a label in a namespace, in eight bytes. Others may have the same number: whatever is found
+/// under it is looked at.
+type Posting = u64;
+
+fn posting(beside: &Key, label: Option<(&str, &str)>) -> Posting {
+    let mut hasher = DefaultHasher::new();
+    (beside.cluster(), beside.namespace(), label).hash(&mut hasher);
+    hasher.finish()
+}
+
+fn is_beside(key: &Key, other: &Key) -> bool {
+    key.namespace() == other.namespace() && key.cluster() == other.cluster()
 }
 
 /// The controller that an owner reference leads to; none for a kind that we do not read.
@@ -55,7 +74,7 @@ impl ClusterIndex {
 
     fn change(&mut self, object: &Object, is_new: bool) {
         fn set<K: Ord + Clone, V: Ord + Clone>(
-            map: &mut Multimap<K, V>,
+            map: &mut Relation<K, V>,
             key: &K,
             value: V,
             is_new: bool,
@@ -72,6 +91,23 @@ impl ClusterIndex {
             key: key.clone(),
         };
         let cluster = || Arc::<str>::from(key.cluster());
+        if let Object::Deployment(controller)
+        | Object::ReplicaSet(controller)
+        | Object::DaemonSet(controller)
+        | Object::StatefulSet(controller) = object
+            && is_workload(object.kind(), controller)
+        {
+            set(
+                &mut self.controllers_by_namespace,
+                &posting(key, None),
+                source(),
+                is_new,
+            );
+            for label in controller.pod_labels.iter() {
+                let posting = posting(key, Some(label));
+                set(&mut self.controllers_by_label, &posting, source(), is_new);
+            }
+        }
         match object {
             Object::Node(_) => {
                 set(&mut self.nodes_by_cluster, &cluster(), key.clone(), is_new);
@@ -85,7 +121,7 @@ impl ClusterIndex {
                 }
                 set(
                     &mut self.pods_by_namespace,
-                    &namespace_of(key),
+                    &posting(key, None),
                     key.clone(),
                     is_new,
                 );
@@ -94,38 +130,25 @@ impl ClusterIndex {
                 if let Some(owner) = controller_owner(replica_set) {
                     set(&mut self.replica_sets_by_owner, &owner, key.clone(), is_new);
                 }
-                if replica_set.owner.is_none() {
-                    set(
-                        &mut self.controllers_by_namespace,
-                        &namespace_of(key),
-                        source(),
-                        is_new,
-                    );
-                }
             }
             Object::Deployment(deployment) => {
                 if is_agent(&deployment.pod_labels) {
                     set(&mut self.agents_by_cluster, &cluster(), source(), is_new);
                 }
-                set(
-                    &mut self.controllers_by_namespace,
-                    &namespace_of(key),
-                    source(),
-                    is_new,
-                );
             }
-            Object::DaemonSet(_) | Object::StatefulSet(_) => {
-                set(
-                    &mut self.controllers_by_namespace,
-                    &namespace_of(key),
-                    source(),
-                    is_new,
-                );
-            }
-            Object::Service(_) => {
+            Object::Service(service) => {
+                if let Some(label) = service.selector.iter().next() {
+                    let posting = posting(key, Some(label));
+                    set(
+                        &mut self.services_by_selector,
+                        &posting,
+                        key.clone(),
+                        is_new,
+                    );
+                }
                 set(
                     &mut self.services_by_namespace,
-                    &namespace_of(key),
+                    &posting(key, None),
                     key.clone(),
                     is_new,
                 );
@@ -146,67 +169,89 @@ impl ClusterIndex {
             | Object::Secret(_)
             | Object::Namespace(_)
             | Object::ConfigMap(_)
+            | Object::DaemonSet(_)
+            | Object::StatefulSet(_)
             | Object::Endpoints(_) => {}
         }
     }
 
     /// Pods that a controller owns, in key order.
-    pub(crate) fn pods_of<'a>(&'a self, owner: &Source) -> impl Iterator<Item = &'a Key> + use<'a> {
-        members(self.pods_by_owner.get(owner))
+    pub(crate) fn pods_of(&self, owner: &Source) -> impl Iterator<Item = &Key> + use<'_> {
+        self.pods_by_owner.get(owner.clone())
     }
 
-    /// Pods of a namespace, in key order.
-    pub(crate) fn pods_in<'a>(
-        &'a self,
-        namespace: &Key,
-    ) -> impl Iterator<Item = &'a Key> + use<'a> {
-        members(self.pods_by_namespace.get(namespace))
+    /// Pods beside an object, in key order.
+    pub(crate) fn pods_beside(&self, key: &Key) -> impl Iterator<Item = &Key> + use<'_> {
+        let (pods, key) = (self.pods_by_namespace.get(posting(key, None)), key.clone());
+        pods.filter(move |pod| is_beside(pod, &key))
     }
 
     /// ReplicaSets that a Deployment owns, in key order.
-    pub(crate) fn replica_sets_of<'a>(
-        &'a self,
-        owner: &Source,
-    ) -> impl Iterator<Item = &'a Key> + use<'a> {
-        members(self.replica_sets_by_owner.get(owner))
+    pub(crate) fn replica_sets_of(&self, owner: &Source) -> impl Iterator<Item = &Key> + use<'_> {
+        self.replica_sets_by_owner.get(owner.clone())
     }
 
-    /// Services of a namespace, in key order.
-    pub(crate) fn services_in<'a>(
+    /// Services beside an object, in key order.
+    pub(crate) fn services_beside(&self, key: &Key) -> impl Iterator<Item = &Key> + use<'_> {
+        let services = self.services_by_namespace.get(posting(key, None));
+        let key = key.clone();
+        services.filter(move |service| is_beside(service, &key))
+    }
+
+    /// Services beside an object that may select pods of these labels.
+    pub(crate) fn services_selecting<'a>(
         &'a self,
-        namespace: &Key,
+        beside: &Key,
+        pod_labels: &Labels,
     ) -> impl Iterator<Item = &'a Key> + use<'a> {
-        members(self.services_by_namespace.get(namespace))
+        let postings: Vec<_> = pod_labels
+            .iter()
+            .map(|it| posting(beside, Some(it)))
+            .collect();
+        let found = move |posting| self.services_by_selector.get(posting);
+        postings.into_iter().flat_map(found)
+    }
+
+    /// Controllers beside a Service whose pods it may select; none where it selects nothing.
+    pub(crate) fn controllers_selected<'a>(
+        &'a self,
+        service: &Key,
+        selector: &Labels,
+    ) -> impl Iterator<Item = &'a Source> + use<'a> {
+        let postings: Vec<_> = selector
+            .iter()
+            .map(|it| posting(service, Some(it)))
+            .collect();
+        let fewest = self.controllers_by_label.fewest(postings);
+        fewest.into_iter().flatten()
     }
 
     /// EndpointSlices of a Service, in key order.
-    pub(crate) fn slices_of<'a>(
-        &'a self,
-        service: &Key,
-    ) -> impl Iterator<Item = &'a Key> + use<'a> {
-        members(self.slices_by_service.get(service))
+    pub(crate) fn slices_of(&self, service: &Key) -> impl Iterator<Item = &Key> + use<'_> {
+        self.slices_by_service.get(service.clone())
     }
 
-    /// Controllers of a namespace.
-    pub(crate) fn controllers_in<'a>(
-        &'a self,
-        namespace: &Key,
-    ) -> impl Iterator<Item = &'a Source> + use<'a> {
-        members(self.controllers_by_namespace.get(namespace))
+    /// Controllers beside an object.
+    pub(crate) fn controllers_beside(&self, key: &Key) -> impl Iterator<Item = &Source> + use<'_> {
+        let controllers = self.controllers_by_namespace.get(posting(key, None));
+        let key = key.clone();
+        controllers.filter(move |controller| is_beside(&controller.key, &key))
     }
 
     /// Deployments and pods of certificate agents in a cluster, Deployments first.
-    pub(crate) fn agents_in<'a>(
-        &'a self,
-        cluster: &str,
-    ) -> impl Iterator<Item = &'a Source> + use<'a> {
-        members(self.agents_by_cluster.get(cluster))
+    pub(crate) fn agents_in(&self, cluster: &str) -> impl Iterator<Item = &Source> + use<'_> {
+        self.agents_by_cluster.get(cluster.into())
     }
 
     /// Nodes of a cluster, in key order.
-    pub(crate) fn nodes_in<'a>(&'a self, cluster: &str) -> impl Iterator<Item = &'a Key> + use<'a> {
-        members(self.nodes_by_cluster.get(cluster))
+    pub(crate) fn nodes_in(&self, cluster: &str) -> impl Iterator<Item = &Key> + use<'_> {
+        self.nodes_by_cluster.get(cluster.into())
     }
+}
+
+/// Whether a controller's pods could be a workload: those of what a Deployment owns are the Deployment's.
+fn is_workload(kind: Kind, controller: &Controller) -> bool {
+    kind != Kind::ReplicaSet || controller.owner.is_none()
 }
 
 /// The controller that owns a pod.
@@ -223,8 +268,4 @@ pub(crate) fn controller_owner(controller: &Controller) -> Option<Source> {
 pub(crate) fn service_of(slice: &EndpointSlice) -> Option<Key> {
     (!slice.service.is_empty())
         .then(|| Key::new(&slice.service, slice.key.namespace(), slice.key.cluster()))
-}
-
-fn members<T: Ord + Clone>(set: Option<&Set<T>>) -> impl Iterator<Item = &T> {
-    set.into_iter().flat_map(Set::iter)
 }

@@ -64,7 +64,7 @@ pub(crate) fn discover(reader: &Reader<'_>, deployment: &Controller) -> Option<M
             installation: installation(&istiod.image, region(reader, key.cluster())),
             trust_domain: config.trust_domain,
             network: network(reader, key).unwrap_or(config.network),
-            service_account: deployment.service_account.clone(),
+            service_account: deployment.service_account.to_string(),
             ingress_gateways: gateways(reader, key),
             smart_dns: config.smart_dns,
         };

@@ -86,7 +86,8 @@ fn proxy(reader: &Reader<'_>, source: &Source, controller: &Controller) -> Optio
             return Some(Proxy::Istio {
                 revision: pod
                     .revision
-                    .clone()
+                    .as_deref()
+                    .map(str::to_owned)
                     .or_else(|| revision_of_new(reader, controller)),
             });
         }

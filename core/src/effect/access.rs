@@ -66,9 +66,8 @@ fn breadth(at: usize, identities: &Identities) -> Option<Remark> {
 /// Destinations at which a change begins or ends to ask who calls.
 pub(super) fn doors(delta: &Delta) -> Vec<Remark> {
     let (mut closed, mut opened, mut sealed) = (0, 0, 0);
-    for key in delta.destinations() {
-        let (Some(before), Some(after)) = (delta.before.record(key), delta.after.record(key))
-        else {
+    for moved in delta.destinations.values() {
+        let (Some(before), Some(after)) = (&moved.before, &moved.after) else {
             continue;
         };
         match (
@@ -110,8 +109,9 @@ fn is_closed_by_default(record: &Record) -> bool {
 /// What begins to refuse every call because its virtual mesh denies by default now.
 pub(super) fn newly_sealed(delta: &Delta) -> Option<Remark> {
     let count = delta
-        .destinations()
-        .filter_map(|key| Some((delta.before.record(key)?, delta.after.record(key)?)))
+        .destinations
+        .values()
+        .filter_map(|moved| Some((moved.before.as_ref()?, moved.after.as_ref()?)))
         .filter(|(before, after)| {
             after.authorization.is_none()
                 && is_closed_by_default(after)

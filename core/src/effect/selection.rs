@@ -66,9 +66,8 @@ pub(super) fn select<'a>(state: &'a State, field: &str, selection: &Destinations
             ));
         }
     }
-    let outside = destinations
-        .iter()
-        .filter_map(|destination| state.record(&destination.key))
+    let outside = state
+        .records_of(&destinations)
         .filter(|record| record.service().is_none())
         .count();
     if outside > 0 {

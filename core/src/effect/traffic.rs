@@ -84,9 +84,11 @@ fn unrouted(
     policy: &TrafficPolicy,
     selected: &[&Arc<Destination>],
 ) -> Option<Remark> {
-    let count = selected
-        .iter()
-        .filter_map(|destination| state.record(&destination.key))
+    if policy.matchers.is_empty() && policy.sources.0.is_empty() {
+        return None;
+    }
+    let count = state
+        .records_of(selected)
         .filter(|record| leaves_out(record, &policy.key))
         .count();
     (count > 0).then(|| {

@@ -54,8 +54,11 @@ pub(crate) fn annotations(meta: &ObjectMeta) -> Labels {
 /// the injector's templates).
 pub(crate) const REVISION: &str = "istio.io/rev";
 
-fn annotation(meta: &ObjectMeta, key: &str) -> Option<String> {
-    meta.annotations.as_ref()?.get(key).cloned()
+fn annotation(meta: &ObjectMeta, key: &str) -> Option<Box<str>> {
+    meta.annotations
+        .as_ref()?
+        .get(key)
+        .map(|it| it.as_str().into())
 }
 
 /// The owner that controls an object.

@@ -35,7 +35,7 @@ pub struct KubeWorkload {
     /// Labels of its pods.
     pub pod_labels: Labels,
     /// Service account of its pods, empty for the namespace's default.
-    pub service_account: String,
+    pub service_account: Box<str>,
 }
 
 /// Reading and writing the stored form.
@@ -60,7 +60,7 @@ impl Workload {
                         &reference.cluster_name,
                     ),
                     pod_labels: Labels::from(&workload.pod_labels),
-                    service_account: workload.service_account_name.clone(),
+                    service_account: workload.service_account_name.as_str().into(),
                 }
             }),
             discovered_in: discovered_in(&object.metadata),
@@ -80,7 +80,7 @@ impl Workload {
                         cluster_name: workload.reference.cluster().to_owned(),
                     }),
                     pod_labels: workload.pod_labels.to_map(),
-                    service_account_name: workload.service_account.clone(),
+                    service_account_name: workload.service_account.to_string(),
                 }),
             mesh: self.mesh.as_ref().map(object_ref),
             app_mesh: None,

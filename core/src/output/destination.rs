@@ -68,20 +68,20 @@ impl Slot<'_> {
 }
 
 /// What a destination with outputs always has.
-struct Parts<'a> {
-    service: &'a KubeService,
-    site: &'a Site,
+pub(super) struct Parts<'a> {
+    pub(super) service: &'a KubeService,
+    pub(super) site: &'a Site,
 }
 
 impl<'a> Translated<'a> {
-    fn parts(self) -> Option<Parts<'a>> {
+    pub(super) fn parts(self) -> Option<Parts<'a>> {
         Some(Parts {
             service: self.record.service()?,
             site: self.record.site.as_deref()?,
         })
     }
 
-    fn federation(self) -> Option<(&'a Federation, &'a Membership)> {
+    pub(super) fn federation(self) -> Option<(&'a Federation, &'a Membership)> {
         let federation = self.record.federation.as_deref()?;
         Some((federation, self.record.site.as_ref()?.membership.as_ref()?))
     }
@@ -173,101 +173,9 @@ impl<'a> Translated<'a> {
         })
     }
 
-    /// Whether both have the same names in the same places, so that a slot of one is the object of
-    /// the same slot of the other.
-    pub(crate) fn is_placed_like(self, other: Self) -> bool {
-        let place = |translated: Self| {
-            let Parts { service, site } = translated.parts()?;
-            let hostname = translated
-                .federation()
-                .map(|(federation, _)| &federation.hostname);
-            Some((&service.reference, &site.cluster, &site.namespace, hostname))
-        };
-        place(self) == place(other)
-    }
-
-    /// Whether both render an object alike.
-    pub(crate) fn same(self, other: Self, slot: Slot<'_>) -> bool {
-        let (Some(mine), Some(theirs)) = (self.parts(), other.parts()) else {
-            return false;
-        };
-        let (service, other_service) = (mine.service, theirs.service);
-        let annotated =
-            || self.record.destination.annotations == other.record.destination.annotations;
-        let local_host = || mine.site.domain == theirs.site.domain;
-        let routes = |origin: &str| {
-            service.ports == other_service.ports
-                && self
-                    .record
-                    .routes
-                    .from(origin)
-                    .renders_like(other.record.routes.from(origin))
-        };
-        let rule = || mine.site.tls_mode == theirs.site.tls_mode && self.subsets == other.subsets;
-        let federation = || match (self.federation(), other.federation()) {
-            (Some((federation, _)), Some((theirs, _))) => {
-                federation.hostname == theirs.hostname
-                    && federation.virtual_mesh == theirs.virtual_mesh
-            }
-            _ => false,
-        };
-        // Another mesh of the same cluster calls the service by its own name.
-        let remote_host =
-            |client: &Client| *client.cluster != *service.reference.cluster() || local_host();
-        let entry =
-            || service.ports == other_service.ports && reached_alike(service, other_service);
-        match slot {
-            Slot::Local(LocalKind::VirtualService) => {
-                annotated() && local_host() && routes(service.reference.cluster())
-            }
-            Slot::Local(LocalKind::DestinationRule) => {
-                annotated() && local_host() && rule() && self.local_tls() == other.local_tls()
-            }
-            Slot::Local(LocalKind::AuthorizationPolicy) => {
-                annotated() && self.record.authorization == other.record.authorization
-            }
-            Slot::Own(OwnKind::DestinationRule) => federation() && rule(),
-            Slot::Own(OwnKind::ServiceEntry) => {
-                federation()
-                    && entry()
-                    && self.federation().map(|(mine, _)| mine.local_resolution)
-                        == other
-                            .federation()
-                            .map(|(theirs, _)| theirs.local_resolution)
-            }
-            Slot::Remote(RemoteKind::VirtualService, client) => {
-                annotated() && remote_host(client) && federation() && routes(&client.cluster)
-            }
-            Slot::Remote(RemoteKind::DestinationRule, client) => {
-                let keepalive = |translated: Self| {
-                    translated
-                        .federation()
-                        .and_then(|(_, membership)| membership.virtual_mesh.federation.keepalive)
-                };
-                annotated()
-                    && remote_host(client)
-                    && federation()
-                    && rule()
-                    && keepalive(self) == keepalive(other)
-            }
-            Slot::Remote(RemoteKind::ServiceEntry, _) => {
-                let reached = |translated: Self| {
-                    translated.federation().map(|(federation, membership)| {
-                        (
-                            federation.virtual_ip,
-                            federation.remote_resolution,
-                            &membership.gateways,
-                        )
-                    })
-                };
-                federation() && entry() && reached(self) == reached(other)
-            }
-        }
-    }
-
     /// The TLS mode within the cluster; none where the mesh's own is to be used and nobody there
     /// could answer it.
-    fn local_tls(self) -> Option<ClientTlsMode> {
+    pub(super) fn local_tls(self) -> Option<ClientTlsMode> {
         let mode = self.parts()?.site.tls_mode;
         let is_answered =
             mode != ClientTlsMode::IstioMutual || !self.record.destination.is_outside_meshes();
@@ -377,26 +285,4 @@ impl<'a> Translated<'a> {
             spec,
         })
     }
-}
-
-/// Whether endpoints are reached at the same addresses, by the same labels. Where they are does not
-/// show in an entry.
-fn reached_alike(service: &KubeService, other: &KubeService) -> bool {
-    Arc::ptr_eq(&service.endpoints, &other.endpoints)
-        || (service.endpoints.len() == other.endpoints.len()
-            && service
-                .endpoints
-                .iter()
-                .zip(other.endpoints.iter())
-                .all(|(mine, theirs)| {
-                    mine.ports == theirs.ports
-                        && mine.endpoints.len() == theirs.endpoints.len()
-                        && mine
-                            .endpoints
-                            .iter()
-                            .zip(&theirs.endpoints)
-                            .all(|(mine, theirs)| {
-                                mine.address == theirs.address && mine.labels == theirs.labels
-                            })
-                }))
 }

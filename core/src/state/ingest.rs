@@ -1,5 +1,6 @@
 //! Taking one change in: tables, indexes, and what it touches.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use super::{Dirty, State, expected};
@@ -7,12 +8,11 @@ use crate::change::Change;
 use crate::delta::{Delta, StatusKey, StatusKind};
 use crate::discover::index::{controller_owner, pod_owner, service_of};
 use crate::discover::mesh::{is_agent, is_candidate};
-use crate::discover::namespace_of;
 use crate::graph::{Named, PolicyKey, Unit, control_planes, root_owner};
 use crate::key::Key;
 use crate::kinds::{Kind, Object, Scope};
 use crate::layer::Source;
-use crate::model::kubernetes::Pod;
+use crate::model::kubernetes::{Controller, Pod};
 use crate::model::selector::Destinations;
 use crate::model::{Labels, TrafficPolicy};
 use crate::output::OutputKind;
@@ -207,12 +207,12 @@ impl State {
         let cluster = || Arc::<str>::from(key.cluster());
         match object {
             Object::TrafficPolicy(policy) => {
-                self.touch_selected(&policy.destinations, dirty);
+                self.touch_selected(&policy.destinations, &mut dirty.traffic);
                 self.touch_subsets(policy, dirty);
                 delta.touch_status(StatusKind::TrafficPolicy, key);
             }
             Object::AccessPolicy(policy) => {
-                self.touch_selected(&policy.destinations, dirty);
+                self.touch_selected(&policy.destinations, &mut dirty.access);
                 delta.touch_status(StatusKind::AccessPolicy, key);
             }
             Object::VirtualMesh(_) => {
@@ -249,7 +249,7 @@ impl State {
             }
             Object::Namespace(_) => {
                 let namespace = Key::new("", key.name(), key.cluster());
-                let beside = self.graph.cluster_index.controllers_in(&namespace);
+                let beside = self.graph.cluster_index.controllers_beside(&namespace);
                 dirty.workloads.extend(beside.cloned());
                 // The namespace of a control plane names its network.
                 if self.hosts_control_plane(&namespace) {
@@ -269,23 +269,12 @@ impl State {
                 if is_candidate(key.name()) || is_agent(&controller.pod_labels) {
                     dirty.meshes.insert(cluster());
                 }
-                self.touch_controller(
-                    Source {
-                        kind: object.kind(),
-                        key: key.clone(),
-                    },
-                    dirty,
-                );
+                let (kind, key) = (object.kind(), key.clone());
+                self.touch_controller(Source { kind, key }, controller, dirty);
             }
-            Object::ReplicaSet(replica_set) => {
-                if let Some(owner) = controller_owner(replica_set) {
-                    self.touch_controller(owner, dirty);
-                }
-                let source = Source {
-                    kind: Kind::ReplicaSet,
-                    key: key.clone(),
-                };
-                self.touch_controller(source, dirty);
+            Object::ReplicaSet(controller) => {
+                let (kind, key) = (Kind::ReplicaSet, key.clone());
+                self.touch_controller(Source { kind, key }, controller, dirty);
             }
             Object::Pod(pod) => self.touch_pod(pod, dirty),
             Object::Service(_) => {
@@ -307,14 +296,18 @@ impl State {
         }
     }
 
-    /// A controller, and the Services beside it: which labels their endpoints have may hang on
-    /// who owns the pods.
-    fn touch_controller(&self, source: Source, dirty: &mut Dirty) {
-        let beside = self
-            .graph
-            .cluster_index
-            .services_in(&namespace_of(&source.key));
-        dirty.destinations.extend(beside.cloned());
+    /// A controller, and whoever has looked at its pods or counts the pods of its owner: which workload a
+    /// pod belongs to hangs on who owns its ReplicaSet.
+    fn touch_controller(&self, source: Source, controller: &Controller, dirty: &mut Dirty) {
+        if let Some(owner) = controller_owner(controller) {
+            self.touch_services_of(&owner, dirty);
+            dirty.workloads.insert(owner);
+        }
+        if source.kind == Kind::ReplicaSet {
+            for pod in self.graph.cluster_index.pods_of(&source) {
+                self.touch_named(&Named::Pod(pod.clone()), dirty);
+            }
+        }
         dirty.workloads.insert(source);
     }
 
@@ -326,26 +319,32 @@ impl State {
         let Some(owner) = pod_owner(pod) else { return };
         let root = root_owner(&self.snapshot, owner.clone());
         // A Service of node ports has the addresses of the nodes of its pods.
-        let workload = self.graph.workloads.found_as(&root);
-        if let Some(workload) = workload.and_then(|workload| workload.controller.as_ref()) {
-            self.touch_services(&pod.key, &workload.pod_labels, dirty);
-        }
+        self.touch_services_of(&root, dirty);
         dirty.workloads.insert(owner);
         dirty.workloads.insert(root);
     }
 
+    /// Services that select the pods of a workload.
+    fn touch_services_of(&self, source: &Source, dirty: &mut Dirty) {
+        let workload = self.graph.workloads.found_as(source);
+        if let Some(workload) = workload.and_then(|workload| workload.controller.as_ref()) {
+            self.touch_services(&source.key, &workload.pod_labels, dirty);
+        }
+    }
+
     /// Services in an object's namespace that select pods of these labels.
     pub(super) fn touch_services(&self, beside: &Key, pod_labels: &Labels, dirty: &mut Dirty) {
-        let services = self.graph.cluster_index.services_in(&namespace_of(beside));
-        dirty.destinations.extend(
-            services
-                .filter(|service| {
-                    self.snapshot.services.get(service).is_some_and(|service| {
-                        !service.selector.is_empty() && pod_labels.contain(&service.selector)
-                    })
-                })
-                .cloned(),
-        );
+        let table = &self.snapshot.services;
+        let candidates = self
+            .graph
+            .cluster_index
+            .services_selecting(beside, pod_labels);
+        let selecting = candidates.filter(|key| {
+            table
+                .get(key)
+                .is_some_and(|service| pod_labels.contain(&service.selector))
+        });
+        dirty.destinations.extend(selecting.cloned());
     }
 
     /// Whether a control plane is in the object's namespace: its gateways are looked for there.
@@ -363,14 +362,12 @@ impl State {
         }
     }
 
-    pub(super) fn touch_selected(&self, selection: &Destinations, dirty: &mut Dirty) {
+    pub(super) fn touch_selected(&self, selection: &Destinations, dirty: &mut BTreeSet<Key>) {
         let table = self.graph.destinations.effective();
         let selected = self.graph.destination_index.select(selection, table);
-        dirty.records.extend(
-            selected
-                .into_iter()
-                .map(|destination| destination.key.clone()),
-        );
+        // As one, since it may be everything there is, and is in order.
+        let mut keys = selected.into_iter().map(|it| it.key.clone()).collect();
+        dirty.append(&mut keys);
     }
 
     /// Destinations of which a policy takes a subset.

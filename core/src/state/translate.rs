@@ -9,30 +9,52 @@ use crate::key::Key;
 use crate::kinds::Kind;
 use crate::model::{AccessPolicy, TrafficPolicy};
 use crate::output::mesh::MeshOutputs;
-use crate::record::{Bound, Record, Subsets, subset_targets};
+use crate::record::{Bound, Part, Record, Subsets, subset_targets};
 
 impl State {
     // Rank 6: records.
 
-    pub(super) fn translate(&mut self, key: &Key, dirty: &mut Dirty, delta: &mut Delta) {
-        let reader = self.reader();
-        let destination = self.graph.destinations.effective().get(key);
-        let now = destination.map(|destination| Arc::new(Record::new(&reader, destination)));
-        let names = reader.into_names();
-        self.graph.remember(&Unit::Record(key.clone()), names);
+    pub(super) fn translate(
+        &mut self,
+        key: &Key,
+        part: Part,
+        dirty: &mut Dirty,
+        delta: &mut Delta,
+    ) {
         let before = self.graph.records.get(key).cloned();
-        if before == now {
+        let reader = self.reader();
+        let now = match part {
+            Part::Whole => {
+                let destination = self.graph.destinations.effective().get(key);
+                destination.map(|destination| Record::new(&reader, destination))
+            }
+            Part::Traffic => {
+                let before = before.as_deref().cloned();
+                before.map(|record| record.with_traffic(&reader))
+            }
+            Part::Access => {
+                let before = before.as_deref().cloned();
+                before.map(|record| record.with_access(&reader))
+            }
+        };
+        // Access policies name nobody.
+        if part != Part::Access {
+            let names = reader.into_names();
+            self.graph.remember(&Unit::Record(key.clone()), names);
+        }
+        if before.as_deref() == now.as_ref() {
             return;
         }
-        delta.destinations.insert(key.clone());
+        let now = now.map(Arc::new);
         delta.touch_status(StatusKind::Destination, key);
         self.account(key, before.as_deref(), now.as_deref(), dirty, delta);
-        match now {
+        match now.clone() {
             Some(now) => self.graph.records.insert(key.clone(), now),
             None => {
                 self.graph.records.remove(key);
             }
         }
+        delta.move_record(key, before, now);
     }
 
     /// Keeps the books of what policies come to, from one record to the next.
@@ -185,7 +207,8 @@ impl State {
         if self.graph.subsets.get(key) == now.as_ref() {
             return;
         }
-        delta.destinations.insert(key.clone());
+        let record = self.graph.records.get(key).cloned();
+        delta.move_record(key, record.clone(), record);
         delta.touch_status(StatusKind::Destination, key);
         match now {
             Some(now) => self.graph.subsets.insert(key.clone(), now),

@@ -16,6 +16,7 @@ use crate::layer::Source;
 use crate::model::kubernetes::Controller;
 use crate::model::{Destination, Workload};
 use crate::output::OutputKind;
+use crate::record::Part;
 use crate::status::caller::{is_identity, is_source};
 use crate::table::Set;
 
@@ -87,7 +88,13 @@ impl Step {
         } else if let Some(policy) = dirty.references.pop_first() {
             state.look_up_references(&policy, dirty, delta);
         } else if let Some(destination) = dirty.records.pop_first() {
-            state.translate(&destination, dirty, delta);
+            dirty.traffic.remove(&destination);
+            dirty.access.remove(&destination);
+            state.translate(&destination, Part::Whole, dirty, delta);
+        } else if let Some(destination) = dirty.traffic.pop_first() {
+            state.translate(&destination, Part::Traffic, dirty, delta);
+        } else if let Some(destination) = dirty.access.pop_first() {
+            state.translate(&destination, Part::Access, dirty, delta);
         } else if let Some(destination) = dirty.subsets.pop_first() {
             state.gather_subsets(&destination, delta);
         } else if let Some(mesh) = dirty.mesh_outputs.pop_first() {
@@ -305,7 +312,7 @@ impl State {
     // Rank 4: the estate.
 
     fn survey(&mut self, dirty: &mut Dirty, delta: &mut Delta) {
-        let now = Arc::new(Estate::new(&Inputs {
+        let now = Estate::new(&Inputs {
             namespace: &self.options.namespace,
             meshes: self.graph.meshes.effective(),
             virtual_meshes: &self.snapshot.virtual_meshes,
@@ -313,7 +320,8 @@ impl State {
             settings: self.snapshot.settings.get(&self.options.settings()),
             destinations: self.graph.destinations.effective(),
             index: &self.graph.destination_index,
-        }));
+        });
+        let now = Arc::new(now.sharing(&self.graph.estate));
         let before = std::mem::replace(&mut self.graph.estate, Arc::clone(&now));
         for key in before
             .virtual_meshes
@@ -365,18 +373,14 @@ impl State {
 
     fn look_up_references(&mut self, policy: &PolicyKey, dirty: &mut Dirty, delta: &mut Delta) {
         let snapshot = &self.snapshot;
-        let (selection, status) = if policy.kind == Kind::TrafficPolicy {
+        let (selection, status, dirty) = if policy.kind == Kind::TrafficPolicy {
             let policy = snapshot.traffic_policies.get(&policy.key);
-            (
-                policy.map(|policy| &policy.destinations),
-                StatusKind::TrafficPolicy,
-            )
+            let selection = policy.map(|policy| &policy.destinations);
+            (selection, StatusKind::TrafficPolicy, &mut dirty.traffic)
         } else {
             let policy = snapshot.access_policies.get(&policy.key);
-            (
-                policy.map(|policy| &policy.destinations),
-                StatusKind::AccessPolicy,
-            )
+            let selection = policy.map(|policy| &policy.destinations);
+            (selection, StatusKind::AccessPolicy, &mut dirty.access)
         };
         let missing: Arc<[Key]> = selection
             .iter()

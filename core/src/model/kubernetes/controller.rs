@@ -32,21 +32,21 @@ pub struct Controller {
     /// The template's labels.
     pub pod_labels: Labels,
     /// The template's service account, empty where it names none.
-    pub service_account: String,
+    pub service_account: Box<str>,
     /// Proxies that the template carries itself.
     pub proxies: Proxies,
     /// The revision of Istio that the template's proxy was written for, where its annotation says
     /// so.
-    pub revision: Option<String>,
+    pub revision: Option<Box<str>>,
     /// The older way to ask for injection or against it: the template's annotation
     /// `sidecar.istio.io/inject`.
-    pub inject: Option<String>,
+    pub inject: Option<Box<str>>,
     /// Whether its pods use the network of their node.
     pub is_host_network: bool,
     /// The template's first container that is Istio's control plane.
-    pub istiod: Option<Istiod>,
+    pub istiod: Option<Box<Istiod>>,
     /// Image of the template's first container that is Open Service Mesh's controller.
-    pub osm_controller: Option<String>,
+    pub osm_controller: Option<Box<str>>,
 }
 
 /// A container that is Istio's control plane.
@@ -127,17 +127,18 @@ impl Controller {
             selector: Labels::from(selector),
             pod_labels: Labels::from(template.and_then(|template| template.labels.as_ref())),
             service_account: pod
-                .and_then(|pod| pod.service_account_name.clone())
-                .unwrap_or_default(),
+                .and_then(|pod| pod.service_account_name.as_deref())
+                .unwrap_or_default()
+                .into(),
             proxies: pod.map(Proxies::of).unwrap_or_default(),
             revision: template.and_then(|template| annotation(template, REVISION)),
             inject: template.and_then(|template| annotation(template, INJECT)),
             is_host_network: pod.and_then(|pod| pod.host_network).unwrap_or_default(),
-            istiod: containers().find_map(Istiod::of),
+            istiod: containers().find_map(Istiod::of).map(Box::new),
             osm_controller: containers()
                 .map(image)
                 .find(|image| image.contains("osm-controller"))
-                .map(str::to_owned),
+                .map(Box::from),
         }
     }
 }

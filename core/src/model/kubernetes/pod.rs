@@ -16,11 +16,11 @@ pub struct Pod {
     /// What controls it.
     pub owner: Option<Owner>,
     /// The node it runs on, empty before it is scheduled.
-    pub node: String,
+    pub node: Box<str>,
     /// Proxies that it carries.
     pub proxies: Proxies,
     /// The revision of Istio that injected it, where its annotation says so.
-    pub revision: Option<String>,
+    pub revision: Option<Box<str>>,
 }
 
 /// Proxies among the containers of a pod or of a template.
@@ -41,8 +41,9 @@ impl Pod {
             labels: Labels::from(object.metadata.labels.as_ref()),
             owner: Owner::of(&object.metadata),
             node: spec
-                .and_then(|spec| spec.node_name.clone())
-                .unwrap_or_default(),
+                .and_then(|spec| spec.node_name.as_deref())
+                .unwrap_or_default()
+                .into(),
             proxies: spec.map(Proxies::of).unwrap_or_default(),
             revision: annotation(&object.metadata, REVISION),
         }

@@ -1,0 +1,231 @@
+//! What tells two translations of one destination apart, object by object.
+
+use std::sync::Arc;
+
+use super::OutputKey;
+use super::destination::{LocalKind, OwnKind, Parts, RemoteKind, Slot, Translated};
+use crate::estate::Client;
+use crate::model::destination::KubeService;
+
+/// How one object of a destination differs.
+pub(crate) enum Changed<'a> {
+    Added(Translated<'a>, Slot<'a>),
+    Differs(Translated<'a>, Slot<'a>),
+    Removed(OutputKey),
+}
+
+/// Compares what a destination had with what it has, object by object.
+pub(crate) fn changes<'a, T>(
+    before: Option<Translated<'a>>,
+    after: Option<Translated<'a>>,
+    mut each: impl FnMut(Changed<'a>) -> Option<T>,
+) -> Vec<T> {
+    let mut result = Vec::new();
+    let slots =
+        |translated: Option<Translated<'a>>| translated.map(Translated::slots).unwrap_or_default();
+    let comparison = before
+        .zip(after)
+        .map(|(before, after)| Comparison::new(before, after));
+    let is_placed_alike = comparison.as_ref().is_some_and(|it| it.is_placed_alike);
+    let mut old: Vec<Option<Slot<'a>>> = slots(before).into_iter().map(Some).collect();
+    for (position, slot) in slots(after).into_iter().enumerate() {
+        let Some(after) = after else { break };
+        let is_twin = |old: &Option<Slot<'a>>| match (old, before) {
+            (Some(old), _) if is_placed_alike => old.is_same_object(slot),
+            (Some(old), Some(before)) => before.key(*old) == after.key(slot),
+            _ => false,
+        };
+        // Both lists have the same order, so the twin is nearly always right here.
+        let twin = if old.get(position).is_some_and(is_twin) {
+            Some(position)
+        } else {
+            old.iter().position(is_twin)
+        };
+        match (twin, &comparison) {
+            (Some(twin), Some(comparison)) => {
+                old[twin] = None;
+                if !comparison.is_same(slot) {
+                    result.extend(each(Changed::Differs(after, slot)));
+                }
+            }
+            _ => result.extend(each(Changed::Added(after, slot))),
+        }
+    }
+    if let Some(before) = before {
+        for key in old
+            .into_iter()
+            .flatten()
+            .filter_map(|slot| before.key(slot))
+        {
+            result.extend(each(Changed::Removed(key)));
+        }
+    }
+    result
+}
+
+/// Which parts of the objects two translations of one destination render alike.
+struct Comparison<'a> {
+    before: Translated<'a>,
+    after: Translated<'a>,
+    /// Whether both have the same names in the same places, so that a slot of one is the object of the same
+    /// slot of the other.
+    is_placed_alike: bool,
+    parts: Option<Alike>,
+}
+
+/// What is alike.
+#[expect(clippy::struct_excessive_bools, reason = "each is a part of its own")]
+struct Alike {
+    annotations: bool,
+    /// The name within the cluster.
+    local_host: bool,
+    ports: bool,
+    /// Routes of every cluster that no source selector names, before or after.
+    common_routes: bool,
+    /// What every `DestinationRule` has.
+    rule: bool,
+    local_tls: bool,
+    /// Whose federation it is, and under which name.
+    federation: bool,
+    /// Ports and endpoints.
+    entry: bool,
+    local_resolution: bool,
+    /// How other clusters reach it.
+    reached: bool,
+    keepalive: bool,
+}
+
+impl<'a> Comparison<'a> {
+    fn new(before: Translated<'a>, after: Translated<'a>) -> Self {
+        Self {
+            before,
+            after,
+            is_placed_alike: is_placed_alike(before, after),
+            parts: Alike::new(before, after),
+        }
+    }
+
+    /// Whether both render an object alike.
+    fn is_same(&self, slot: Slot<'_>) -> bool {
+        let (Some(alike), Some(Parts { service, .. })) = (&self.parts, self.after.parts()) else {
+            return false;
+        };
+        // Another mesh of the same cluster calls the service by its own name.
+        let remote_host =
+            |client: &Client| *client.cluster != *service.reference.cluster() || alike.local_host;
+        match slot {
+            Slot::Local(LocalKind::VirtualService) => {
+                alike.annotations && alike.local_host && self.routes(service.reference.cluster())
+            }
+            Slot::Local(LocalKind::DestinationRule) => {
+                alike.annotations && alike.local_host && alike.rule && alike.local_tls
+            }
+            Slot::Local(LocalKind::AuthorizationPolicy) => {
+                alike.annotations
+                    && self.before.record.authorization == self.after.record.authorization
+            }
+            Slot::Own(OwnKind::DestinationRule) => alike.federation && alike.rule,
+            Slot::Own(OwnKind::ServiceEntry) => {
+                alike.federation && alike.entry && alike.local_resolution
+            }
+            Slot::Remote(RemoteKind::VirtualService, client) => {
+                alike.annotations
+                    && remote_host(client)
+                    && alike.federation
+                    && self.routes(&client.cluster)
+            }
+            Slot::Remote(RemoteKind::DestinationRule, client) => {
+                alike.annotations
+                    && remote_host(client)
+                    && alike.federation
+                    && alike.rule
+                    && alike.keepalive
+            }
+            Slot::Remote(RemoteKind::ServiceEntry, _) => {
+                alike.federation && alike.entry && alike.reached
+            }
+        }
+    }
+
+    /// Whether both route callers in `origin` alike.
+    fn routes(&self, origin: &str) -> bool {
+        let Some(alike) = &self.parts else {
+            return false;
+        };
+        let [before, after] = [self.before, self.after].map(|it| &it.record.routes);
+        let routed_alike = match (before.special(origin), after.special(origin)) {
+            (None, None) => alike.common_routes,
+            _ => before.from(origin).renders_like(after.from(origin)),
+        };
+        alike.ports && routed_alike
+    }
+}
+
+impl Alike {
+    fn new(before: Translated<'_>, after: Translated<'_>) -> Option<Self> {
+        let (was, is) = (before.parts()?, after.parts()?);
+        let [old, new] = [before, after].map(|it| &it.record.destination);
+        let is_same_destination = Arc::ptr_eq(old, new);
+        let ports = is_same_destination || was.service.ports == is.service.ports;
+        let federations = before.federation().zip(after.federation());
+        let federated =
+            |alike: fn(_, _) -> bool| federations.is_some_and(|(was, is)| alike(was, is));
+        let routes = [before, after].map(|it| it.record.routes.common());
+        Some(Self {
+            annotations: is_same_destination || old.annotations == new.annotations,
+            local_host: was.site.domain == is.site.domain,
+            ports,
+            common_routes: Arc::ptr_eq(routes[0], routes[1]) || routes[0].renders_like(routes[1]),
+            rule: was.site.tls_mode == is.site.tls_mode && before.subsets == after.subsets,
+            local_tls: before.local_tls() == after.local_tls(),
+            federation: federated(|(was, _), (is, _)| {
+                was.hostname == is.hostname && was.virtual_mesh == is.virtual_mesh
+            }),
+            entry: ports && (is_same_destination || reached_alike(was.service, is.service)),
+            local_resolution: federated(|(was, _), (is, _)| {
+                was.local_resolution == is.local_resolution
+            }),
+            reached: federated(|(was, membership), (is, other)| {
+                was.virtual_ip == is.virtual_ip
+                    && was.remote_resolution == is.remote_resolution
+                    && (std::ptr::eq(membership, other) || membership.gateways == other.gateways)
+            }),
+            keepalive: federated(|(_, was), (_, is)| {
+                was.virtual_mesh.federation.keepalive == is.virtual_mesh.federation.keepalive
+            }),
+        })
+    }
+}
+
+fn is_placed_alike(before: Translated<'_>, after: Translated<'_>) -> bool {
+    let (Some(was), Some(is)) = (before.parts(), after.parts()) else {
+        return before.parts().is_none() && after.parts().is_none();
+    };
+    let [old, new] = [before, after].map(|it| it.federation().map(|(it, _)| &it.hostname));
+    was.service.reference == is.service.reference
+        && was.site.cluster == is.site.cluster
+        && was.site.namespace == is.site.namespace
+        && old == new
+}
+
+/// Whether endpoints are reached at the same addresses, by the same labels. Where they are does not
+/// show in an entry.
+fn reached_alike(service: &KubeService, other: &KubeService) -> bool {
+    Arc::ptr_eq(&service.endpoints, &other.endpoints)
+        || (service.endpoints.len() == other.endpoints.len()
+            && service
+                .endpoints
+                .iter()
+                .zip(other.endpoints.iter())
+                .all(|(mine, theirs)| {
+                    mine.ports == theirs.ports
+                        && mine.endpoints.len() == theirs.endpoints.len()
+                        && mine
+                            .endpoints
+                            .iter()
+                            .zip(&theirs.endpoints)
+                            .all(|(mine, theirs)| {
+                                mine.address == theirs.address && mine.labels == theirs.labels
+                            })
+                }))
+}
