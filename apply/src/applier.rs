@@ -29,14 +29,15 @@ use tracing::Instrument;
 
 pub use self::handle::Handle;
 use self::{
-    handle::Command,
+    handle::{Command, Told},
     turn::{Finished, Trouble},
 };
 use crate::{
+    cause::Causes,
     contest::Contest,
     gate::Gate,
     inventory::Inventory,
-    metrics::{Meter, Metrics},
+    metrics::{Meter, Metrics, Standing},
     object::{ObjectId, Scope, Source},
     prune::Prune,
     queue::{Act, Queue, Stage, Turn},
@@ -78,7 +79,7 @@ pub struct Applier<S> {
     writer: Writer,
     jitter: Jitter,
     meter: Meter,
-    commands: mpsc::UnboundedReceiver<Command>,
+    commands: mpsc::UnboundedReceiver<Told>,
     reports: Option<mpsc::Sender<Report>>,
     kinds: Vec<Watched>,
     queue: Queue,
@@ -92,6 +93,7 @@ pub struct Applier<S> {
     troubles: BTreeMap<ObjectId, Trouble>,
     /// Whom somebody else has changed of late.
     contests: BTreeMap<ObjectId, Contest>,
+    causes: Causes,
     writes: JoinSet<Finished>,
     epoch: u64,
     is_complete: bool,
@@ -165,6 +167,7 @@ impl<S: Source> Applier<S> {
             asked: BTreeSet::new(),
             troubles: BTreeMap::new(),
             contests: BTreeMap::new(),
+            causes: Causes::default(),
             writes: JoinSet::new(),
             epoch: 0,
             is_complete: false,
@@ -218,7 +221,7 @@ impl<S: Source> Applier<S> {
                         self.see(sighting);
                     }
                 }
-                Some(command) = self.commands.recv() => self.obey(command),
+                Some(told) = self.commands.recv() => self.obey(told),
                 has_room = has_room(self.reports.as_ref()), if !self.outbox.is_empty() => {
                     if !has_room {
                         self.reports = None;
@@ -231,8 +234,11 @@ impl<S: Source> Applier<S> {
         }
     }
 
-    fn obey(&mut self, command: Command) {
+    fn obey(&mut self, (command, cause): Told) {
         self.epoch += 1;
+        if let Command::Want(ids) | Command::Explicit(ids) = &command {
+            self.causes.note(ids, &cause);
+        }
         match command {
             Command::Want(ids) => ids.iter().for_each(|id| self.want(id)),
             Command::Explicit(ids) => {
@@ -324,6 +330,7 @@ impl<S: Source> Applier<S> {
     fn outcome(&mut self, id: &ObjectId, outcome: Outcome) {
         self.meter.outcome(outcome.as_str());
         self.asked.remove(id);
+        self.causes.forget(id);
         self.report(Report::Object {
             id: id.clone(),
             outcome,
@@ -350,9 +357,11 @@ impl<S: Source> Applier<S> {
     }
 
     fn measure(&self) {
-        let held = self.prune.held().unwrap_or_default();
-        self.meter
-            .present(self.inventory.owned(), self.queue.len(), held);
+        self.meter.present(Standing {
+            owned: self.inventory.owned(),
+            pending: self.queue.len(),
+            held: self.prune.held().unwrap_or_default(),
+        });
     }
 
     /// When there is something to do if nothing happens until then.

@@ -18,11 +18,13 @@
 //! - `prune`: what is to be deleted, and when that is held.
 //! - `contest`: how to deal with somebody who keeps changing an object.
 //! - `discovery`, `watch`: an eye on each kind.
+//! - `cause`: whose consequence a write is.
 //! - `report`: what an applier tells.
 //! - `metrics`: what is counted.
 //! - `applier`: the task that puts all of this together, and its handle.
 
 mod applier;
+mod cause;
 mod contest;
 mod discovery;
 mod drift;
@@ -42,7 +44,7 @@ mod write;
 pub use self::{
     applier::{Applier, Handle, Options},
     error::{Cause, Error},
-    metrics::Metrics,
+    metrics::{Metrics, Standing},
     object::{Answer, Desired, Kind, Label, ObjectId, Scope, Source},
     report::{Outcome, Report, Sight},
 };

@@ -29,6 +29,17 @@ struct ClusterLabels {
     scope: String,
 }
 
+/// How an applier stands.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Standing {
+    /// Objects of ours that stand.
+    pub owned: usize,
+    /// Objects that wait for their turn, for another attempt or for their kind.
+    pub pending: usize,
+    /// Deletions that are held.
+    pub held: usize,
+}
+
 /// Those of one applier. What it shows of the present goes with it.
 #[derive(Debug)]
 pub(crate) struct Meter {
@@ -64,6 +75,24 @@ impl Metrics {
         );
     }
 
+    /// How the applier of a cluster stands that is in charge of what carries the label key `scope`; none
+    /// while there is none.
+    pub fn standing(&self, cluster: &str, scope: &str) -> Option<Standing> {
+        let labels = ClusterLabels {
+            cluster: cluster.to_owned(),
+            scope: scope.to_owned(),
+        };
+        let count = |family: &Family<ClusterLabels, Gauge>| {
+            let gauge = family.get(&labels)?;
+            usize::try_from(gauge.get()).ok()
+        };
+        Some(Standing {
+            owned: count(&self.owned)?,
+            pending: count(&self.pending)?,
+            held: count(&self.held)?,
+        })
+    }
+
     pub(crate) fn meter(&self, cluster: &str, scope: &str) -> Meter {
         Meter {
             metrics: self.clone(),
@@ -86,7 +115,12 @@ impl Meter {
         self.metrics.outcomes.get_or_create(&labels).inc();
     }
 
-    pub(crate) fn present(&self, owned: usize, pending: usize, held: usize) {
+    pub(crate) fn present(&self, standing: Standing) {
+        let Standing {
+            owned,
+            pending,
+            held,
+        } = standing;
         let number = |count| i64::try_from(count).unwrap_or(i64::MAX);
         let Metrics {
             owned: owned_objects,

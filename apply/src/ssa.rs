@@ -13,7 +13,7 @@ use kube::{
     core::{Status, request},
 };
 use serde::de::DeserializeOwned;
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use crate::error::{Cause, Error};
 
@@ -195,7 +195,9 @@ impl Writer {
                 &DeleteParams::background().preconditions(preconditions),
             )
         })?;
-        self.ask(action, request).await.map(drop)
+        let answer = self.ask(action, request).await?;
+        // What is not said by an API server is not done: proxies have pages of their own.
+        read::<Map<String, Value>>(action, &answer).map(drop)
     }
 
     /// What lies at `path`; none if nothing does.

@@ -19,6 +19,8 @@ use kube::{Api, Client};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
+use crate::metrics::{CredentialMeter, Metrics};
+
 /// How long a credential is left alone at most: the clock may be set, and the Secret changed.
 const LOOK: Duration = Duration::from_hours(1);
 /// How soon a renewal may follow another: a token may be granted for so short a time, or by a clock so far
@@ -33,6 +35,7 @@ const LONGEST_PAUSE: Duration = Duration::from_mins(5);
 pub(crate) struct Credentials {
     pub(crate) mirror: Handle,
     pub(crate) management: Client,
+    pub(crate) metrics: Metrics,
     pub(crate) now: Arc<dyn Fn() -> Timestamp + Send + Sync>,
     pub(crate) jitter: Jitter,
 }
@@ -46,6 +49,7 @@ struct Task {
     remote: Client,
     now: Arc<dyn Fn() -> Timestamp + Send + Sync>,
     jitter: Jitter,
+    meter: CredentialMeter,
     /// Before it looks for the first time.
     pause: Duration,
 }
@@ -108,6 +112,7 @@ impl Credentials {
             remote: remote.clone(),
             now: Arc::clone(&self.now),
             jitter: self.jitter.fork(),
+            meter: self.metrics.credential(name),
             pause,
         })
     }
@@ -159,6 +164,7 @@ impl Task {
         let Some(validity) = secret.as_ref().and_then(Validity::of) else {
             return Some(LOOK);
         };
+        self.meter.expires(validity.expires);
         let now = (self.now)();
         if !validity.is_renewal_due(now) {
             return Some(until(validity, now));
@@ -174,6 +180,7 @@ impl Task {
         match renewal.await {
             Ok(Renewal::Renewed(validity)) => {
                 let expires = validity.expires;
+                self.meter.expires(expires);
                 tracing::info!(cluster, %expires, "credential renewed");
                 Some(until(validity, now))
             }

@@ -13,26 +13,29 @@
 //! - `trust`: which certificates are wanted, and what became of them.
 //! - `status`: what is written into the statuses of the management cluster.
 //! - `credentials`: renews those by which clusters are reached.
+//! - `metrics`: what is counted.
 //! - [`certs`]: certificates, from the root of a virtual mesh to the Secret of a control plane.
 
 pub mod certs;
 mod credentials;
 mod holds;
 mod message;
+mod metrics;
 mod outputs;
 mod programmed;
 mod reconcile;
 mod status;
 mod trust;
 
-pub use ferromesh_apply::Metrics;
 use ferromesh_mirror::{Deltas, Handle};
 use ferromesh_runtime::backoff::Jitter;
 use kube::Client;
 use tokio_util::sync::CancellationToken;
 
 use self::certs::Sources;
+pub use self::metrics::{Metrics, Standing};
 use self::reconcile::Reconciler;
+pub use ferromesh_apply::Standing as Applied;
 
 /// Everything that the lease holder writes. See [`run`](Self::run).
 pub struct Controller {
@@ -40,7 +43,7 @@ pub struct Controller {
     pub management: Client,
     /// What is known.
     pub mirror: Handle,
-    /// What appliers count.
+    /// What is counted.
     pub metrics: Metrics,
     /// Time, keys and serial numbers.
     pub sources: Sources,

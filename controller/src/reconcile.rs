@@ -15,6 +15,7 @@ use std::sync::Arc;
 
 use ferromesh_core::{Delta, Key, OutputKind, OutputSet, State, StatusKey, StatusKind};
 use ferromesh_mirror::{Clusters, Deltas, Handle};
+use ferromesh_runtime::telemetry::SPANS;
 use tokio::sync::{mpsc, watch};
 use tokio::time::{Instant, sleep_until};
 use tokio_util::sync::CancellationToken;
@@ -24,6 +25,7 @@ use crate::Controller;
 use crate::certs::{self, CertificateController, Inputs, Sources, TrustReports, WantedSet};
 use crate::credentials::Credentials;
 use crate::holds::Holds;
+use crate::metrics::Metrics;
 use crate::outputs::{Outputs, Target, Told};
 use crate::programmed::{Cause, Programmed, is_unreached};
 use crate::status::{Sighting, Statuses, Subject, View};
@@ -52,6 +54,7 @@ pub(crate) struct Reconciler {
     wanted: watch::Sender<Option<Arc<WantedSet>>>,
     askable: watch::Sender<Askable>,
     trust: watch::Receiver<TrustReports>,
+    metrics: Metrics,
     /// Clusters that were registered when they were looked at last, and whether nothing could be written to
     /// them.
     registered: BTreeMap<Arc<str>, bool>,
@@ -75,7 +78,7 @@ impl Reconciler {
         let outputs = Outputs::new(
             mirror.clone(),
             management.clone(),
-            metrics,
+            metrics.apply.clone(),
             jitter.fork(),
             reporter,
             cancel.clone(),
@@ -99,6 +102,7 @@ impl Reconciler {
         let credentials = Credentials {
             mirror: mirror.clone(),
             management,
+            metrics: metrics.clone(),
             now: Arc::clone(&sources.now),
             jitter,
         };
@@ -118,6 +122,7 @@ impl Reconciler {
             wanted,
             askable,
             trust,
+            metrics,
             registered: BTreeMap::new(),
             tasks,
         }
@@ -133,12 +138,16 @@ impl Reconciler {
             let look = self.outputs.next_look(now);
             tokio::select! {
                 delta = deltas.next() => match delta {
-                    Some(delta) => self.take(&delta),
+                    Some(delta) => {
+                        let cause = deltas.cause();
+                        let span = tracing::trace_span!(target: SPANS, parent: &cause, "reconcile");
+                        span.in_scope(|| self.take(&delta));
+                    }
                     None => return,
                 },
                 Ok(()) = self.clusters.changed() => self.follow_clusters(),
                 Some(told) = self.reports.recv() => self.hear(told),
-                Ok(()) = self.trust.changed() => self.touch_virtual_meshes(),
+                Ok(()) = self.trust.changed() => self.trust(),
                 Some(sighting) = self.sightings.recv() => self.see(sighting),
                 written = self.statuses.ended() => {
                     if let Some(written) = written {
@@ -209,7 +218,35 @@ impl Reconciler {
                 self.statuses.touch(subject(after, cluster));
             }
         }
+        if self.is_left_behind(delta) {
+            return self.follow_clusters();
+        }
         self.complete(&self.mirror.clusters());
+    }
+
+    /// Whether something is stored of a cluster that is registered no more, and nobody is there to delete it:
+    /// it was being written when its cluster was deregistered, and has come to stand after that.
+    fn is_left_behind(&self, delta: &Delta) -> bool {
+        let snapshot = delta.after().snapshot();
+        delta.statuses().any(|StatusKey { kind, key }| {
+            let cluster = match kind {
+                StatusKind::Mesh => snapshot.meshes.get(key).map(|it| &it.discovered_in),
+                StatusKind::Workload => snapshot.workloads.get(key).map(|it| &it.discovered_in),
+                StatusKind::Destination => {
+                    let stored = snapshot.destinations.get(key);
+                    stored.map(|it| &it.discovered_in)
+                }
+                StatusKind::AccessPolicy
+                | StatusKind::Settings
+                | StatusKind::TrafficPolicy
+                | StatusKind::VirtualMesh => None,
+            };
+            cluster.is_some_and(|cluster| {
+                let target = Target::Discovered(Arc::clone(cluster));
+                let is_known = self.registered.contains_key(cluster) || self.outputs.has(&target);
+                !cluster.is_empty() && !is_known
+            })
+        })
     }
 
     /// Clusters were registered, deregistered, or fare otherwise.

@@ -10,8 +10,11 @@ use crate::kinds::{Kind, Object};
 pub enum Change {
     /// An object is there, in this form.
     Upsert(Object),
-    /// An object is gone.
+    /// An object was deleted.
     Remove(Kind, Key),
+    /// An object is gone, or says nothing that can be read, and nobody was seen to delete it: it may be that an
+    /// API server was restored from a backup.
+    Vanish(Kind, Key),
     /// Everything of a kind in a cluster (empty for the management cluster) has been listed.
     Synced {
         /// The cluster.

@@ -28,6 +28,8 @@ pub struct Delta {
     pub(crate) found: BTreeSet<(OutputKind, Key)>,
     /// Objects whose status may differ.
     pub(crate) statuses: BTreeSet<StatusKey>,
+    /// Whether an object has gone that nobody was seen to delete.
+    pub(crate) has_vanished: bool,
 }
 
 /// A destination's record as it was and as it is.
@@ -132,6 +134,7 @@ impl Delta {
             meshes,
             found,
             statuses,
+            has_vanished,
         } = next;
         self.after = after;
         for (key, moved) in destinations {
@@ -140,6 +143,7 @@ impl Delta {
         self.meshes.extend(meshes);
         self.found.extend(found);
         self.statuses.extend(statuses);
+        self.has_vanished |= has_vanished;
         self
     }
 

@@ -109,9 +109,14 @@ impl<T: Found> Layer<T> {
             .collect()
     }
 
+    /// Objects that were found under a name; the first of them has it.
+    pub fn sources_of(&self, key: &Key) -> impl Iterator<Item = &Source> {
+        self.sources.get(key.clone())
+    }
+
     /// Other objects that were found under a name that the first of them has.
     pub fn namesakes(&self, key: &Key) -> impl Iterator<Item = &Source> {
-        self.sources.get(key.clone()).skip(1)
+        self.sources_of(key).skip(1)
     }
 
     /// Everything found, in the order of its names.

@@ -12,8 +12,8 @@
 //! [`layer`] and [`discover`](self) (what there is), [`estate`] (what holds for whole meshes),
 //! [`federate`], [`record`] (what one destination becomes), [`translate`], [`own`] (who set a
 //! field), [`output`], [`delta`], [`status`], [`diagnose`], [`mod@judge`], [`effect`](self) (a
-//! change in words); at the doors [`manifest`], [`review`] and [`report`]; below them all
-//! [`table`], [`index`] and [`naming`].
+//! change in words); at the doors [`manifest`], [`review`], [`report`] and [`explain`]; below them
+//! all [`table`], [`index`] and [`naming`].
 
 pub mod change;
 pub mod delta;
@@ -21,6 +21,7 @@ pub mod diagnose;
 mod discover;
 mod effect;
 pub mod estate;
+pub mod explain;
 pub mod federate;
 mod graph;
 pub mod index;

@@ -231,8 +231,11 @@ impl Delta {
         sets
     }
 
-    /// Whether a policy or a virtual mesh was there before and is not any more.
+    /// Whether a policy or a virtual mesh was there before and is not any more, and has not just vanished.
     fn is_policy_gone(&self) -> bool {
+        if self.has_vanished {
+            return false;
+        }
         self.statuses.iter().any(|StatusKey { kind, key }| {
             let is_in = |state: &State| match kind {
                 StatusKind::AccessPolicy => state.snapshot.access_policies.contains_key(key),

@@ -164,6 +164,11 @@ impl State {
         self.synced.contains(&(Arc::from(cluster), kind))
     }
 
+    /// Kinds that a cluster must have listed before it is complete.
+    pub fn expected(&self, cluster: &str) -> impl Iterator<Item = Kind> + use<> {
+        expected(cluster)
+    }
+
     /// Kinds of a cluster that have not been listed yet.
     pub fn unsynced<'a>(&'a self, cluster: &'a str) -> impl Iterator<Item = Kind> + 'a {
         expected(cluster).filter(|kind| !self.is_synced(cluster, *kind))
@@ -195,7 +200,7 @@ impl State {
 }
 
 /// Kinds that a cluster must have listed before it is complete.
-fn expected(cluster: &str) -> impl Iterator<Item = Kind> {
+fn expected(cluster: &str) -> impl Iterator<Item = Kind> + use<> {
     let is_management = cluster.is_empty();
     Kind::ALL
         .iter()

@@ -11,14 +11,16 @@
     reason = "what a test cannot read, or does not expect, fails it"
 )]
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use ferromesh_core::explain::Question;
 use ferromesh_core::manifest::{self, Entry};
 use ferromesh_core::report::Report;
 use ferromesh_core::{Change, Kind, Scope, State};
 use serde::Serialize;
+use serde_json::Value;
 
 fn corpus() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../scenarios")
@@ -204,6 +206,129 @@ fn the_delta_is_the_difference_between_what_stands_before_and_after() {
             }
         }
     }
+}
+
+/// What is said of one object, as JSON.
+fn explained(state: &State, kind: &str, namespace: &str, name: &str, cluster: &str) -> Value {
+    let question = Question::new(kind, namespace, name, cluster).unwrap();
+    serde_json::to_value(state.explain(&question)).unwrap()
+}
+
+#[test]
+fn a_policy_that_loses_is_told_where_and_to_whom() {
+    let scenario = corpus().join("traffic/of-two-policies-that-disagree-the-lower-key-holds");
+    let (state, _) = State::default().step(changes(&scenario));
+    let loser = explained(&state, "TrafficPolicy", "gloo-mesh", "tp-b", "");
+    assert_eq!(loser["isRead"], true);
+    let places = loser["destinations"]["first"].as_array().unwrap();
+    let lost = places.iter().find(|place| place["isApplied"] == false);
+    let lost = lost.unwrap();
+    assert_eq!(lost["name"], "reviews-bookinfo-cluster-1");
+    assert!(lost["errors"][0].as_str().unwrap().contains("tp-a"));
+    let made = loser["outputs"]["first"].as_array().unwrap();
+    assert!(made.iter().all(|output| output["name"] == "ratings"));
+    assert_eq!(loser["status"]["state"], "INVALID");
+
+    let place = explained(
+        &state,
+        "Destination",
+        "gloo-mesh",
+        "reviews-bookinfo-cluster-1",
+        "",
+    );
+    let policies = place["policies"]["first"].as_array().unwrap();
+    let names: Vec<_> = policies.iter().map(|it| it["name"].as_str()).collect();
+    assert_eq!(names, [Some("tp-a"), Some("tp-b"), Some("tp-c")]);
+
+    let route = explained(&state, "VirtualService", "bookinfo", "reviews", "cluster-1");
+    assert_eq!(
+        route["desired"]["spec"]["http"][0]["retries"]["attempts"],
+        3
+    );
+    let parents = route["contributors"]["first"].as_array().unwrap();
+    let names: Vec<_> = parents.iter().map(|it| it["name"].as_str()).collect();
+    assert_eq!(names, [Some("tp-a"), Some("tp-c")]);
+    let none = explained(&state, "VirtualService", "bookinfo", "details", "cluster-1");
+    assert_eq!(none["desired"], Value::Null);
+}
+
+#[test]
+fn every_output_is_explained_by_what_has_a_part_in_it_and_the_other_way_round() {
+    for scenario in scenarios() {
+        let (state, _) = State::default().step(changes(&scenario));
+        let counts = state.counts();
+        let counted = counts.outputs.values().flat_map(BTreeMap::values);
+        assert_eq!(counted.sum::<usize>(), state.outputs().count());
+        for output in Report::translation(&state).outputs {
+            let told = explained(
+                &state,
+                output.kind,
+                &output.namespace,
+                &output.name,
+                &output.cluster,
+            );
+            let what = format!("{}: {}", scenario.display(), told["object"]);
+            assert_eq!(told["desired"], serde_json::to_value(&output).unwrap());
+            for parent in told["contributors"]["first"]
+                .as_array()
+                .into_iter()
+                .flatten()
+            {
+                let part = |field: &str| parent[field].as_str().unwrap_or_default();
+                let parent = explained(&state, part("kind"), part("namespace"), part("name"), "");
+                let made = parent["outputs"]["first"].as_array().unwrap();
+                let omitted = parent["outputs"]["omitted"].as_u64();
+                assert!(
+                    made.contains(&told["object"]) || omitted.is_some(),
+                    "{what} is not told of {}",
+                    parent["object"]
+                );
+            }
+        }
+        for output in Report::discovery(&state).outputs {
+            let told = explained(&state, output.kind, &output.namespace, &output.name, "");
+            let source = &told["sources"]["first"][0];
+            let part = |field: &str| source[field].as_str().unwrap_or_default();
+            let source = explained(
+                &state,
+                part("kind"),
+                part("namespace"),
+                part("name"),
+                part("cluster"),
+            );
+            let found = source["found"]["first"].as_array().unwrap();
+            assert!(found.contains(&told["object"]), "{}", scenario.display());
+        }
+    }
+}
+
+#[test]
+fn nothing_of_what_a_secret_holds_is_told() {
+    let secret = manifest::read(
+        r#"
+apiVersion: v1
+kind: Secret
+metadata: { name: root, namespace: gloo-mesh, annotations: { note: hunter2 } }
+stringData: { key: hunter2 }
+"#,
+        "",
+    );
+    let changes = secret.into_iter().map(|entry| match entry {
+        Entry::Object(object) => Change::Upsert(object),
+        other => panic!("{other:?}"),
+    });
+    let (state, _) = State::default().step(changes);
+    let told = explained(&state, "Secret", "gloo-mesh", "root", "");
+    assert_eq!(
+        told,
+        serde_json::json!({
+            "object": { "kind": "Secret", "namespace": "gloo-mesh", "name": "root" },
+            "isRead": true,
+            "isListed": false,
+        })
+    );
+    let error = Question::new("Sekret", "gloo-mesh", "root", "").unwrap_err();
+    assert!(error.to_string().contains("Secret"), "{error}");
 }
 
 /// A fixed shuffle: the order is arbitrary, and the same in every run.

@@ -19,8 +19,11 @@ pub enum Type {
     Programmed,
     /// The meshes of a virtual mesh verify each other's certificates.
     TrustReady,
-    /// A registered cluster is reached and has told all it has.
+    /// Everything is as it should: a registered cluster is reached and has told all it has; of any other
+    /// object, every other condition is so.
     Ready,
+    /// The object is wrong by itself and stays so until somebody changes it; there only where it is so.
+    Stalled,
     /// A deletion of unusual size in a registered cluster waits for a person.
     MassDeleteHeld,
 }
@@ -34,6 +37,7 @@ impl Type {
             Self::Programmed => "Programmed",
             Self::TrustReady => "TrustReady",
             Self::Ready => "Ready",
+            Self::Stalled => "Stalled",
             Self::MassDeleteHeld => "MassDeleteHeld",
         }
     }
@@ -76,6 +80,8 @@ impl From<bool> for Status {
 /// Why a condition has its status.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Reason {
+    /// Everything is as it should.
+    Ready,
     /// The object is accepted.
     Accepted,
     /// The object is wrong by itself.
@@ -130,6 +136,7 @@ impl Reason {
     /// The reason as conditions write it.
     pub fn as_str(self) -> &'static str {
         match self {
+            Self::Ready => "Ready",
             Self::Accepted => "Accepted",
             Self::Invalid => "Invalid",
             Self::Conflicted => "Conflicted",

@@ -1,10 +1,12 @@
 //! All kinds, as an API server is told about them.
 
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
-    CustomResourceDefinition, JSONSchemaProps, JSONSchemaPropsOrArray, JSONSchemaPropsOrBool,
+    CustomResourceDefinition, JSON, JSONSchemaProps, JSONSchemaPropsOrArray, JSONSchemaPropsOrBool,
 };
 use kube_core::CustomResourceExt;
+use serde_json::json;
 
+use crate::condition::{Reason, Status, Type};
 use crate::{
     AccessPolicy, CertificateRequest, Destination, IssuedCertificate, KubernetesCluster, Mesh,
     PodBounceDirective, Settings, TrafficPolicy, VirtualMesh, Workload,
@@ -62,6 +64,7 @@ fn definition<K: CustomResourceExt>() -> CustomResourceDefinition {
                 .and_then(|all| all.get_mut("status"))
             {
                 visit(status, &forget_rules);
+                begin(&definition.spec.names.kind, status);
             }
         }
     }
@@ -85,6 +88,33 @@ fn forget_rules(schema: &mut JSONSchemaProps) {
     schema.max_items = None;
     schema.max_properties = None;
     schema.pattern = None;
+}
+
+/// What a status says before anybody has looked at the object. Whoever waits for it goes by that (kstatus):
+/// without it, an object of which nothing is said would count as one that is all right.
+fn begin(kind: &str, status: &mut JSONSchemaProps) {
+    let (status_at_first, conditions_at_first) = match kind {
+        "AccessPolicy" | "Settings" | "TrafficPolicy" | "VirtualMesh" => {
+            (json!({ "observedGeneration": -1 }), None)
+        }
+        // Its status is begun by registration, and speaks of no generation.
+        "KubernetesCluster" => {
+            let ready = json!({
+                "type": Type::Ready.as_str(),
+                "status": Status::Unknown.as_str(),
+                "reason": Reason::Pending.as_str(),
+                "message": "nobody has looked at it yet",
+                "lastTransitionTime": "1970-01-01T00:00:00Z",
+            });
+            (json!({}), Some(json!([ready])))
+        }
+        _ => return,
+    };
+    status.default = Some(JSON(status_at_first));
+    let properties = status.properties.as_mut();
+    if let Some(conditions) = properties.and_then(|all| all.get_mut("conditions")) {
+        conditions.default = conditions_at_first.map(JSON);
+    }
 }
 
 /// Applies `change` to a schema and everything in it.

@@ -5,11 +5,18 @@
 
 #![allow(
     clippy::panic,
+    clippy::unwrap_used,
     reason = "a test that does not find what it needs fails"
 )]
 
 pub mod account;
+pub mod balancer;
+pub mod kstatus;
+pub mod replica;
 pub mod server;
+pub mod testbed;
+pub mod world;
+pub mod written;
 pub mod yaml;
 
 use std::fmt;
@@ -60,18 +67,30 @@ pub(crate) async fn connect(kubeconfig: &str) -> Client {
 }
 
 /// Waits until `found` finds something; `what` names it when the deadline passes.
-pub async fn eventually<T, F>(what: impl fmt::Display, mut found: impl FnMut() -> F) -> T
+pub async fn eventually<T, F>(what: impl fmt::Display, found: impl FnMut() -> F) -> T
 where
     F: Future<Output = Option<T>>,
 {
-    let deadline = Instant::now() + DEADLINE;
+    within(DEADLINE, what, found).await
+}
+
+/// As [`eventually`], for what may take longer.
+pub async fn within<T, F>(
+    limit: Duration,
+    what: impl fmt::Display,
+    mut found: impl FnMut() -> F,
+) -> T
+where
+    F: Future<Output = Option<T>>,
+{
+    let deadline = Instant::now() + limit;
     loop {
         if let Some(found) = found().await {
             return found;
         }
         assert!(
             Instant::now() < deadline,
-            "waited {DEADLINE:?} in vain: {what}"
+            "waited {limit:?} in vain: {what}"
         );
         sleep(Duration::from_millis(50)).await;
     }

@@ -11,7 +11,12 @@ use kube::{Client, ResourceExt};
 /// Panics at what is no `apiVersion`.
 pub fn api(client: &Client, api_version: &str, kind: &str, namespace: &str) -> Api<DynamicObject> {
     let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
-    let resource = ApiResource::from_gvk(&GroupVersionKind::gvk(group, version, kind));
+    let kind = GroupVersionKind::gvk(group, version, kind);
+    let resource = match &*kind.kind {
+        // A word that is its own plural.
+        "Settings" => ApiResource::from_gvk_with_plural(&kind, "settings"),
+        _ => ApiResource::from_gvk(&kind),
+    };
     match namespace {
         "" => Api::all_with(client.clone(), &resource),
         namespace => Api::namespaced_with(client.clone(), namespace, &resource),

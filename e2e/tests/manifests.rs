@@ -8,6 +8,8 @@
 
 #[path = "manifests/documents.rs"]
 mod documents;
+#[path = "manifests/helm.rs"]
+mod helm;
 #[path = "manifests/objects.rs"]
 mod objects;
 #[path = "manifests/rights.rs"]

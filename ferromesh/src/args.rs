@@ -32,6 +32,10 @@ pub(crate) struct Args {
     #[command(flatten)]
     pub(crate) log: LogArgs,
 
+    #[cfg(feature = "otlp")]
+    #[command(flatten)]
+    pub(crate) otlp: ferromesh_runtime::args::OtlpArgs,
+
     #[command(flatten)]
     pub(crate) admin: AdminArgs,
 

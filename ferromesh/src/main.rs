@@ -1,9 +1,10 @@
 //! The server: one mirror, one webhook, one controller, one lease. Only composition is done here.
 //!
 //! Every replica answers reviews from its own mirror; the one that holds the lease also writes. In
-//! reading order: [`args`], [`server`].
+//! reading order: [`args`], [`server`], [`debug`].
 
 mod args;
+mod debug;
 mod server;
 
 use std::process::ExitCode;
@@ -19,10 +20,18 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() -> ExitCode {
     let args = Args::parse();
-    let log = match args.log.init() {
-        Ok(log) => log,
+    #[cfg(feature = "otlp")]
+    let begun = args.otlp.init(&args.log, "ferromesh");
+    #[cfg(not(feature = "otlp"))]
+    let begun = args.log.init();
+    let begun = match begun {
+        Ok(begun) => begun,
         Err(error) => return fail(&anyhow::Error::new(error)),
     };
+    #[cfg(feature = "otlp")]
+    let (log, traces) = begun;
+    #[cfg(not(feature = "otlp"))]
+    let log = begun;
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .build();
@@ -35,6 +44,10 @@ fn main() -> ExitCode {
         }
         Err(error) => Err(error.into()),
     };
+    #[cfg(feature = "otlp")]
+    if let Some(traces) = traces {
+        traces.end();
+    }
     match ended {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => fail(&error),

@@ -10,18 +10,22 @@ use ferromesh_runtime::backoff::Jitter;
 use ferromesh_runtime::lease::{self, Claim, Lease};
 use ferromesh_runtime::ready::Readiness;
 use ferromesh_runtime::serve::{self, Drain};
-use ferromesh_runtime::shutdown::{self, Shutdown};
+use ferromesh_runtime::shutdown::{self, Shutdown, Signal};
 use ferromesh_runtime::telemetry::LogHandle;
-use ferromesh_runtime::{admin, client};
+use ferromesh_runtime::{admin, client, delegate};
 use ferromesh_webhook::{self as webhook, Webhook};
+use futures_util::Stream;
 use prometheus_client::registry::Registry;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
 use crate::args::Args;
+use crate::debug::{self, Replica};
 
 /// The name of the Lease, in our namespace.
 const LEASE: &str = "ferromesh";
+/// Requests of people who look into the process, at a time.
+const DEBUGGERS: usize = 2;
 /// How long tasks may take to end. The webhook goes on answering for a while, and then drains.
 const DRAIN: Duration = Duration::from_secs(30);
 
@@ -33,9 +37,11 @@ pub(crate) async fn run(args: Args, log: LogHandle) -> anyhow::Result<()> {
     let mut registry = Registry::with_prefix("ferromesh");
     let mut jitter = Jitter::from_entropy();
 
+    let identity = lease::identity();
     // Watches, leases and appliers have backoffs of their own and want to hear of each failure.
     let options = client::Options {
         retries: false,
+        user_agent: client::agent(&identity).into(),
         ..client::Options::default()
     };
     let management = args.kube.connect(&options).await?;
@@ -52,6 +58,7 @@ pub(crate) async fn run(args: Args, log: LogHandle) -> anyhow::Result<()> {
 
     let (mirror, deltas) = Mirror::start(
         mirror::Options {
+            client: options,
             jitter: jitter.fork(),
             ..mirror::Options::new(&args.namespace, &args.settings_name)
         },
@@ -60,12 +67,18 @@ pub(crate) async fn run(args: Args, log: LogHandle) -> anyhow::Result<()> {
     );
     mirror.register(&mut registry);
 
-    let identity = lease::identity();
-    let config = lease::Config::new(&args.namespace, LEASE, identity);
+    let config = lease::Config::new(&args.namespace, LEASE, &identity);
     let lease = Lease::new(management.clone(), config, jitter.fork())?;
     let claim = lease.claim();
-    let release = CancellationToken::new();
 
+    let written = Metrics::default();
+    written.register(&mut registry);
+    let replica = Replica {
+        mirror: mirror.clone(),
+        claim: claim.clone(),
+        metrics: written.clone(),
+        identity,
+    };
     let metrics = webhook::Metrics::default();
     metrics.register(&mut registry);
     let (state, blockers) = (mirror.clone(), mirror.clone());
@@ -79,6 +92,8 @@ pub(crate) async fn run(args: Args, log: LogHandle) -> anyhow::Result<()> {
         address: args.webhook.webhook_address,
         connections: serve::Limits::default(),
         reviews: args.webhook.limits(),
+        // Tokens are shown there: the admin server has no TLS.
+        others: delegate::guarded(debug::router(replica), management.clone(), DEBUGGERS),
         drain: Drain::default(),
         certificate: args.webhook.certificate(&args.namespace)?,
         registration: args.webhook.registration(&args.namespace),
@@ -87,12 +102,10 @@ pub(crate) async fn run(args: Args, log: LogHandle) -> anyhow::Result<()> {
     let running = webhook.start(&shutdown).await?;
     tracing::info!(address = %running.address, "webhook");
 
-    let metrics = Metrics::default();
-    metrics.register(&mut registry);
     let controller = Controller {
         management,
         mirror,
-        metrics,
+        metrics: written,
         sources: Sources::system(),
         jitter,
     };
@@ -115,6 +128,16 @@ pub(crate) async fn run(args: Args, log: LogHandle) -> anyhow::Result<()> {
         readiness.close("shutting down");
     });
 
+    until_end(lease, &shutdown, signals).await
+}
+
+/// Claims the lease until a signal comes, or the lease is lost. It is released when nothing is written any more.
+async fn until_end(
+    lease: Lease,
+    shutdown: &Shutdown,
+    signals: impl Stream<Item = Signal> + Unpin,
+) -> anyhow::Result<()> {
+    let release = CancellationToken::new();
     let ending = shutdown.token().clone();
     let claimed = tokio::spawn({
         let release = release.clone();

@@ -5,11 +5,13 @@ use std::{fmt, sync::Arc};
 use arc_swap::ArcSwap;
 use ferromesh_core::{Delta, State};
 use prometheus_client::registry::Registry;
-use tokio::sync::watch;
+use tokio::sync::{mpsc::WeakSender, watch};
+use tracing::Span;
 
 use crate::{
-    metrics::{Metrics, Staleness},
+    metrics::{Metrics, Standing},
     registry::{ClusterView, Clusters},
+    writer::Seen,
 };
 
 /// What is published.
@@ -25,6 +27,8 @@ pub(crate) struct Shared {
 #[derive(Clone)]
 pub struct Handle {
     shared: Arc<Shared>,
+    /// What the writer is told by.
+    changes: WeakSender<Seen>,
 }
 
 /// What steps have changed, for one consumer.
@@ -34,6 +38,7 @@ pub struct Handle {
 pub struct Deltas {
     slot: Arc<watch::Sender<Slot>>,
     changed: watch::Receiver<Slot>,
+    cause: Span,
 }
 
 /// The writer's end of [`Deltas`]; dropping it ends them.
@@ -44,6 +49,8 @@ pub(crate) struct Offers {
 #[derive(Default)]
 struct Slot {
     pending: Option<Delta>,
+    /// What the last of it follows from.
+    cause: Option<Span>,
     is_closed: bool,
 }
 
@@ -90,8 +97,8 @@ impl Shared {
 // === impl Handle ===
 
 impl Handle {
-    pub(crate) fn new(shared: Arc<Shared>) -> Self {
-        Self { shared }
+    pub(crate) fn new(shared: Arc<Shared>, changes: WeakSender<Seen>) -> Self {
+        Self { shared, changes }
     }
 
     /// The state that was published last.
@@ -142,11 +149,17 @@ impl Handle {
         all
     }
 
+    /// How many sets of changes wait to be worked out. When there is no room for more, watches slow down.
+    pub fn pending(&self) -> usize {
+        let changes = self.changes.upgrade();
+        changes.map_or(0, |changes| changes.max_capacity() - changes.capacity())
+    }
+
     /// Shows the metrics of this mirror in a registry.
     pub fn register(&self, registry: &mut Registry) {
         let registry = registry.sub_registry_with_prefix("mirror");
         self.shared.metrics.register(registry);
-        registry.register_collector(Box::new(Staleness::new(self.clone())));
+        registry.register_collector(Box::new(Standing::new(self.clone())));
     }
 }
 
@@ -164,10 +177,16 @@ impl fmt::Debug for Handle {
 pub(crate) fn deltas() -> (Deltas, Offers) {
     let slot = Arc::new(watch::Sender::new(Slot::default()));
     let changed = slot.subscribe();
+    let cause = Span::none();
     let offers = Offers {
         slot: Arc::clone(&slot),
     };
-    (Deltas { slot, changed }, offers)
+    let deltas = Deltas {
+        slot,
+        changed,
+        cause,
+    };
+    (deltas, offers)
 }
 
 impl Deltas {
@@ -177,12 +196,17 @@ impl Deltas {
     pub async fn next(&mut self) -> Option<Delta> {
         loop {
             let mut taken = None;
+            let mut cause = None;
             let mut is_closed = false;
             self.slot.send_if_modified(|slot| {
                 taken = slot.pending.take();
+                cause = slot.cause.take();
                 is_closed = slot.is_closed;
                 false
             });
+            if let Some(cause) = cause {
+                self.cause = cause;
+            }
             if taken.is_some() || is_closed {
                 return taken;
             }
@@ -191,6 +215,13 @@ impl Deltas {
                 .await
                 .expect("this end holds the sender too");
         }
+    }
+}
+
+impl Deltas {
+    /// The span of what was seen and led to the last delta, until it is taken. It ends when nobody keeps it.
+    pub fn cause(&mut self) -> Span {
+        std::mem::replace(&mut self.cause, Span::none())
     }
 }
 
@@ -204,7 +235,7 @@ impl fmt::Debug for Deltas {
 
 impl Offers {
     /// Adds what a step has changed to what waits.
-    pub(crate) fn offer(&self, delta: Delta) {
+    pub(crate) fn offer(&self, delta: Delta, cause: Span) {
         if self.slot.receiver_count() == 0 {
             return;
         }
@@ -213,6 +244,9 @@ impl Offers {
                 Some(pending) => pending.merge(delta),
                 None => delta,
             });
+            if slot.cause.is_none() || !cause.is_disabled() {
+                slot.cause = Some(cause);
+            }
         });
     }
 }
@@ -246,7 +280,7 @@ mod tests {
     async fn what_nobody_has_taken_is_merged() {
         let (mut deltas, offers) = deltas();
         for delta in steps() {
-            offers.offer(delta);
+            offers.offer(delta, Span::none());
         }
         let merged = deltas.next().await.unwrap();
         assert_eq!(
@@ -259,7 +293,7 @@ mod tests {
     #[tokio::test]
     async fn what_waits_at_the_end_is_taken_before_the_end() {
         let (mut deltas, offers) = deltas();
-        offers.offer(steps().remove(0));
+        offers.offer(steps().remove(0), Span::none());
         drop(offers);
         assert!(deltas.next().await.is_some());
         assert!(deltas.next().await.is_none());
@@ -271,7 +305,7 @@ mod tests {
         let (deltas, offers) = deltas();
         drop(deltas);
         for delta in steps() {
-            offers.offer(delta);
+            offers.offer(delta, Span::none());
         }
         assert!(offers.slot.borrow().pending.is_none());
     }

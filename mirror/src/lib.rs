@@ -122,10 +122,11 @@ impl Mirror {
         let (changes, received) = mpsc::channel(CHANGES);
         let (deltas, offers) = handle::deltas();
         let writer = Writer::new(Arc::clone(&shared), received, offers);
+        let waiting = changes.downgrade();
         let registry = Registry::new(options, management, changes, Arc::clone(&shared), shutdown);
         vital(shutdown, writer.run());
         vital(shutdown, registry.run());
-        (Handle::new(shared), deltas)
+        (Handle::new(shared, waiting), deltas)
     }
 }
 

@@ -11,7 +11,8 @@ use prometheus_client::{
         DescriptorEncoder, EncodeLabelSet, EncodeLabelValue, EncodeMetric, LabelValueEncoder,
     },
     metrics::{
-        counter::Counter, family::Family, gauge::ConstGauge, gauge::Gauge, histogram::Histogram,
+        MetricType, counter::Counter, family::Family, gauge::ConstGauge, gauge::Gauge,
+        histogram::Histogram,
     },
     registry::{Registry, Unit},
 };
@@ -59,8 +60,8 @@ struct ClusterLabels {
     cluster: String,
 }
 
-/// How long ago each cluster was last known to be followed in full. Worked out when it is asked for.
-pub(crate) struct Staleness {
+/// How things stand. Worked out when it is asked for.
+pub(crate) struct Standing {
     handle: Handle,
 }
 
@@ -139,23 +140,30 @@ impl EncodeLabelValue for EventLabel {
     }
 }
 
-// === impl Staleness ===
+// === impl Standing ===
 
-impl Staleness {
+impl Standing {
     pub(crate) fn new(handle: Handle) -> Self {
         Self { handle }
     }
 }
 
-impl fmt::Debug for Staleness {
+impl fmt::Debug for Standing {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Staleness").finish_non_exhaustive()
+        f.debug_struct("Standing").finish_non_exhaustive()
     }
 }
 
-impl Collector for Staleness {
+impl Collector for Standing {
     fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> fmt::Result {
-        let clusters = self.handle.clusters();
+        let pending = encoder.encode_descriptor(
+            "pending_batches",
+            "Sets of changes that wait to be worked out",
+            None,
+            MetricType::Gauge,
+        )?;
+        ConstGauge::new(number(self.handle.pending())).encode(pending)?;
+        let (state, clusters) = (self.handle.state(), self.handle.clusters());
         if clusters.iter().next().is_none() {
             return Ok(());
         }
@@ -163,15 +171,35 @@ impl Collector for Staleness {
             "cluster_stale",
             "Time since a registered cluster was last followed in full; 0 while it is",
             Some(&Unit::Seconds),
-            prometheus_client::metrics::MetricType::Gauge,
+            MetricType::Gauge,
         )?;
         for (name, view) in clusters.iter() {
-            let labels = ClusterLabels {
-                cluster: name.to_owned(),
-            };
             let gauge = ConstGauge::new(view.stale().as_secs_f64());
-            gauge.encode(family.encode_family(&labels)?)?;
+            gauge.encode(family.encode_family(&ClusterLabels::new(name))?)?;
+        }
+        let mut family = encoder.encode_descriptor(
+            "cluster_unlisted_kinds",
+            "Kinds of a registered cluster that have not been listed yet",
+            None,
+            MetricType::Gauge,
+        )?;
+        for (name, _) in clusters.iter() {
+            let gauge = ConstGauge::new(number(state.unsynced(name).count()));
+            gauge.encode(family.encode_family(&ClusterLabels::new(name))?)?;
         }
         Ok(())
     }
+}
+
+// === impl ClusterLabels ===
+
+impl ClusterLabels {
+    fn new(cluster: &str) -> Self {
+        let cluster = cluster.to_owned();
+        Self { cluster }
+    }
+}
+
+fn number(count: usize) -> i64 {
+    i64::try_from(count).unwrap_or(i64::MAX)
 }

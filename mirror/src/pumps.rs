@@ -2,7 +2,7 @@
 
 use std::{sync::Arc, time::Duration};
 
-use ferromesh_core::{Change, Input, Key, Kind, State, for_each_kind};
+use ferromesh_core::{Input, Key, Kind, State, for_each_kind};
 use ferromesh_runtime::{
     backoff::ExponentialBackoff,
     pump::{Closed, Config, Observed, Sink, pump},
@@ -20,6 +20,7 @@ use crate::{
     ingest::{Partial, prune, take},
     registry::Event,
     tracker::{Outcome, Tracker},
+    writer::Seen,
 };
 
 /// Types of Secrets that are no root's, and that are many or large.
@@ -60,7 +61,7 @@ pub(crate) enum Place {
 /// What a watch needs beside what it follows.
 pub(crate) struct Feed {
     pub(crate) tracker: Tracker,
-    pub(crate) changes: mpsc::Sender<Vec<Change>>,
+    pub(crate) changes: mpsc::Sender<Seen>,
     pub(crate) events: mpsc::Sender<Event>,
 }
 
@@ -223,7 +224,8 @@ impl Feed {
             if is_change {
                 let place = self.changes.reserve().await.map_err(|_| Closed)?;
                 if let Some(Outcome::Changes(changes)) = self.tracker.outcome() {
-                    place.send(changes);
+                    let cause = self.tracker.cause(&changes);
+                    place.send(Seen { changes, cause });
                 }
             } else {
                 let place = self.events.reserve().await.map_err(|_| Closed)?;
@@ -238,6 +240,7 @@ impl Feed {
 
 #[cfg(test)]
 mod tests {
+    use ferromesh_core::Change;
     use ferromesh_runtime::pump::NamespacedName;
     use k8s_openapi::api::core::v1::Service;
     use tokio::time::timeout;
@@ -281,11 +284,11 @@ mod tests {
         let cut_off = timeout(Duration::from_secs(1), sink.send(gone)).await;
         assert!(cut_off.is_err(), "nobody takes what is handed over");
 
-        let mut taken = received.recv().await.unwrap();
+        let mut taken = received.recv().await.unwrap().changes;
         let next = sink.send(Observed::<Partial<Service>>::Recovered);
         let (handed_over, more) = tokio::join!(next, received.recv());
         handed_over.unwrap();
-        taken.extend(more.unwrap());
+        taken.extend(more.unwrap().changes);
         let [Change::Upsert(_), Change::Remove(Kind::Service, key)] = &*taken else {
             panic!("there, and gone: {taken:?}");
         };

@@ -25,7 +25,9 @@ use tokio::{select, sync::mpsc};
 pub(crate) use self::condition::Health;
 pub use self::condition::{ClusterView, Clusters, Condition, Failing, Unreadable};
 use self::{cluster::Cluster, spawner::Spawner};
-use crate::{Options, handle::Shared, ingest::Kubeconfig, pumps::Watch};
+use tracing::Span;
+
+use crate::{Options, handle::Shared, ingest::Kubeconfig, pumps::Watch, writer::Seen};
 
 /// Events that wait for the registry before watches slow down.
 const EVENTS: usize = 256;
@@ -60,7 +62,7 @@ pub(crate) enum Event {
 /// What a watch has to tell of itself or of its objects.
 #[derive(Debug)]
 pub(crate) enum News {
-    /// Everything has been listed once.
+    /// Everything has been listed, for the first time or once more.
     Listed(Watch),
     /// It fares well, or it does not.
     Health(Watch, Health),
@@ -77,7 +79,7 @@ pub(crate) struct Registry {
     options: Options,
     namespace: Arc<str>,
     shared: Arc<Shared>,
-    changes: mpsc::Sender<Vec<Change>>,
+    changes: mpsc::Sender<Seen>,
     events: mpsc::Receiver<Event>,
     spawner: Spawner,
     management: Cluster,
@@ -96,7 +98,7 @@ impl Registry {
     pub(crate) fn new(
         options: Options,
         management: Client,
-        changes: mpsc::Sender<Vec<Change>>,
+        changes: mpsc::Sender<Seen>,
         shared: Arc<Shared>,
         shutdown: &Shutdown,
     ) -> Self {
@@ -333,7 +335,8 @@ impl Registry {
 
     async fn send(&self, changes: Vec<Change>) {
         // The writer ends only with everything else.
-        let sent = self.changes.send(changes).await;
+        let cause = Span::none();
+        let sent = self.changes.send(Seen { changes, cause }).await;
         sent.unwrap_or_default();
     }
 

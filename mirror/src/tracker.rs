@@ -2,15 +2,15 @@
 
 use std::{
     collections::{BTreeMap, VecDeque},
-    mem,
     sync::Arc,
 };
 
 use ferromesh_core::{Change, Key, Kind, Object};
 use ferromesh_runtime::{
     pump::{Class, Failure, NamespacedName, Relist},
-    telemetry::Chain,
+    telemetry::{Chain, SPANS},
 };
+use tracing::Span;
 
 use crate::{
     ingest::Taken,
@@ -43,7 +43,6 @@ pub(crate) struct Tracker {
     counters: Counters,
     relist: Relist<Key>,
     unreadable: BTreeMap<Key, String>,
-    has_listed: bool,
     /// What was told last of how the watch fares.
     told: Option<Result<(), Class>>,
     outcomes: VecDeque<Outcome>,
@@ -65,7 +64,6 @@ impl Tracker {
             counters,
             relist: Relist::new(),
             unreadable: BTreeMap::new(),
-            has_listed: false,
             told: None,
             outcomes: VecDeque::new(),
         }
@@ -84,6 +82,23 @@ impl Tracker {
     pub(crate) fn next_is_change(&self) -> Option<bool> {
         let next = self.outcomes.front()?;
         Some(matches!(next, Outcome::Changes(_)))
+    }
+
+    /// The span of all that follows from changes.
+    pub(crate) fn cause(&self, changes: &[Change]) -> Span {
+        let cluster = self.cluster();
+        let kind = self.watch.kind.name();
+        let first = changes.first().and_then(|change| match change {
+            Change::Upsert(object) => Some(object.key()),
+            Change::Remove(_, key) | Change::Vanish(_, key) => Some(key),
+            Change::Synced { .. } | Change::Forget { .. } => None,
+        });
+        let object = first.map(Key::as_str).unwrap_or_default();
+        let cause =
+            tracing::trace_span!(target: SPANS, parent: None, "change", cluster, kind, object);
+        tracing::trace_span!(target: SPANS, parent: &cause, "watch", changes = changes.len())
+            .in_scope(|| ());
+        cause
     }
 
     /// What it knows to exist.
@@ -135,28 +150,30 @@ impl Tracker {
             self.declare(&key, true);
         }
         self.relist.insert(key.clone());
-        self.change(vec![Change::Remove(self.watch.kind, key)]);
+        self.change(vec![Change::Vanish(self.watch.kind, key)]);
     }
 
     /// An object is gone.
     pub(crate) fn gone(&mut self, name: &NamespacedName) {
         let key = self.key(name);
         if self.relist.remove(&key) {
-            let removed = self.remove(key);
-            self.change(vec![removed]);
+            self.remove(&key);
+            self.change(vec![Change::Remove(self.watch.kind, key)]);
         }
     }
 
     /// A list is complete: what it has not shown is gone.
     pub(crate) fn finish(&mut self) {
         let vanished = self.relist.finish();
-        let removed: Vec<_> = vanished.into_iter().map(|key| self.remove(key)).collect();
-        if !removed.is_empty() {
-            self.change(removed);
+        for key in &vanished {
+            self.remove(key);
         }
-        if !mem::replace(&mut self.has_listed, true) {
-            self.news(News::Listed(self.watch.clone()));
+        if !vanished.is_empty() {
+            let kind = self.watch.kind;
+            let vanished = vanished.into_iter();
+            self.change(vanished.map(|key| Change::Vanish(kind, key)).collect());
         }
+        self.news(News::Listed(self.watch.clone()));
     }
 
     /// The API server answers.
@@ -179,20 +196,19 @@ impl Tracker {
         }
     }
 
-    fn remove(&mut self, key: Key) -> Change {
+    fn remove(&mut self, key: &Key) {
         self.counters.gone.inc();
-        self.report(&key, None);
+        self.report(key, None);
         match self.watch.kind {
-            Kind::KubernetesCluster => self.declare(&key, false),
-            Kind::Secret if self.is_ours(&key) => {
+            Kind::KubernetesCluster => self.declare(key, false),
+            Kind::Secret if self.is_ours(key) => {
                 let name = key.name().to_owned();
                 let kubeconfig = None;
                 self.event(Event::Credential { name, kubeconfig });
             }
-            Kind::Deployment => self.want(&key, false),
+            Kind::Deployment => self.want(key, false),
             _ => {}
         }
-        Change::Remove(self.watch.kind, key)
     }
 
     /// Whether an object of the management cluster is in our own namespace.
@@ -318,6 +334,7 @@ mod tests {
                     told.extend(changes.iter().map(|change| match change {
                         Change::Upsert(object) => format!("upsert {}", object.key().name()),
                         Change::Remove(_, key) => format!("remove {}", key.name()),
+                        Change::Vanish(_, key) => format!("vanish {}", key.name()),
                         _ => panic!("a watch says nothing else: {change:?}"),
                     }));
                 }
@@ -365,8 +382,10 @@ mod tests {
         tracker.start();
         tracker.present(taken("b"));
         tracker.finish();
-        // It was told to be listed once.
-        assert_eq!(told(&mut tracker), ["good", "upsert b", "remove a"]);
+        assert_eq!(
+            told(&mut tracker),
+            ["good", "upsert b", "vanish a", "listed"]
+        );
     }
 
     #[test]
@@ -399,12 +418,12 @@ mod tests {
             told(&mut tracker)[3..],
             [
                 "1 unreadable",
-                "remove a",
-                "remove a",
+                "vanish a",
+                "vanish a",
                 "0 unreadable",
                 "upsert a",
                 "1 unreadable",
-                "remove a",
+                "vanish a",
                 "0 unreadable",
                 "remove a",
             ]
@@ -421,7 +440,7 @@ mod tests {
             [
                 "1 unreadable",
                 "east declared true",
-                "remove east",
+                "vanish east",
                 "0 unreadable",
                 "east declared false",
                 "remove east",

@@ -4,19 +4,20 @@
 //! thread that may block, and publishes the result.
 
 use std::{
-    collections::{HashMap, hash_map::Entry},
-    panic,
+    collections::{HashMap, HashSet, hash_map::Entry},
+    mem, panic,
     sync::Arc,
     time::Duration,
 };
 
 use ferromesh_core::{Change, Key, Kind, State};
-use ferromesh_runtime::beside;
+use ferromesh_runtime::{beside, telemetry::SPANS};
 use tokio::{
     sync::mpsc,
     task::JoinError,
     time::{Instant, timeout_at},
 };
+use tracing::Span;
 
 use crate::handle::{Offers, Shared};
 
@@ -24,11 +25,20 @@ use crate::handle::{Offers, Shared};
 const QUIET: Duration = Duration::from_millis(20);
 /// A batch is complete this long after it has begun, whatever still comes.
 const CAP: Duration = Duration::from_millis(200);
+/// The most that a step is told to follow from.
+const MAX_CAUSES: usize = 32;
+
+/// What was seen.
+pub(crate) struct Seen {
+    pub(crate) changes: Vec<Change>,
+    /// Goes on until all that follows from it has been done.
+    pub(crate) cause: Span,
+}
 
 /// Owns the state.
 pub(crate) struct Writer {
     shared: Arc<Shared>,
-    changes: mpsc::Receiver<Vec<Change>>,
+    changes: mpsc::Receiver<Seen>,
     offers: Offers,
 }
 
@@ -36,6 +46,8 @@ pub(crate) struct Writer {
 #[derive(Default)]
 struct Batch {
     changes: Vec<Change>,
+    /// The spans of what was seen, where somebody listens, and what each is about.
+    causes: Vec<(Span, Vec<(Kind, Key)>)>,
     /// Where the change of an object stands.
     places: HashMap<(Kind, Key), usize>,
     forgets: bool,
@@ -44,11 +56,7 @@ struct Batch {
 // === impl Writer ===
 
 impl Writer {
-    pub(crate) fn new(
-        shared: Arc<Shared>,
-        changes: mpsc::Receiver<Vec<Change>>,
-        offers: Offers,
-    ) -> Self {
+    pub(crate) fn new(shared: Arc<Shared>, changes: mpsc::Receiver<Seen>, offers: Offers) -> Self {
         Self {
             shared,
             changes,
@@ -60,12 +68,22 @@ impl Writer {
     pub(crate) async fn run(mut self) {
         let mut state = State::clone(&self.shared.state());
         while let Some(first) = self.changes.recv().await {
-            let changes = self.gather(first).await.news(&state);
+            let mut batch = self.gather(first).await;
+            let causes = mem::take(&mut batch.causes);
+            let changes = batch.news(&state);
             if changes.is_empty() {
                 continue;
             }
+            let mut causes = causes_of(causes, &changes).into_iter();
+            let cause = causes.next().unwrap_or_else(Span::none);
+            let span = tracing::trace_span!(
+                target: SPANS, parent: &cause, "step", changes = changes.len()
+            );
+            causes.for_each(|other| {
+                span.follows_from(&other);
+            });
             let began = Instant::now();
-            let stepped = beside::run(move || state.step(changes)).await;
+            let stepped = beside::run(move || span.in_scope(|| state.step(changes))).await;
             let delta;
             (state, delta) = match stepped.map_err(JoinError::try_into_panic) {
                 Ok(stepped) => stepped,
@@ -75,18 +93,18 @@ impl Writer {
             };
             self.shared.metrics.stepped(began.elapsed());
             self.shared.publish(state.clone());
-            self.offers.offer(delta);
+            self.offers.offer(delta, cause);
         }
     }
 
-    async fn gather(&mut self, first: Vec<Change>) -> Batch {
+    async fn gather(&mut self, first: Seen) -> Batch {
         let cap = Instant::now() + CAP;
         let mut batch = Batch::default();
-        batch.extend(first);
+        batch.take(first);
         loop {
             let until = cap.min(Instant::now() + QUIET);
             match timeout_at(until, self.changes.recv()).await {
-                Ok(Some(more)) => batch.extend(more),
+                Ok(Some(more)) => batch.take(more),
                 Ok(None) | Err(_) => return batch,
             }
         }
@@ -96,6 +114,15 @@ impl Writer {
 // === impl Batch ===
 
 impl Batch {
+    fn take(&mut self, seen: Seen) {
+        let Seen { changes, cause } = seen;
+        if !cause.is_disabled() && self.causes.len() < MAX_CAUSES {
+            let about = changes.iter().filter_map(object).collect();
+            self.causes.push((cause, about));
+        }
+        self.extend(changes);
+    }
+
     fn extend(&mut self, changes: Vec<Change>) {
         for change in changes {
             self.push(change);
@@ -105,17 +132,11 @@ impl Batch {
     /// The later change of an object replaces the earlier one. A cluster that is forgotten comes between:
     /// what comes after it is another registration.
     fn push(&mut self, change: Change) {
-        let object = match &change {
-            Change::Upsert(object) => Some((object.kind(), object.key().clone())),
-            Change::Remove(kind, key) => Some((*kind, key.clone())),
-            Change::Synced { .. } => None,
-            Change::Forget { .. } => {
-                self.forgets = true;
-                self.places.clear();
-                None
-            }
-        };
-        if let Some(object) = object {
+        if let Change::Forget { .. } = change {
+            self.forgets = true;
+            self.places.clear();
+        }
+        if let Some(object) = object(&change) {
             match self.places.entry(object) {
                 Entry::Occupied(place) => {
                     self.changes[*place.get()] = change;
@@ -140,12 +161,34 @@ impl Batch {
     }
 }
 
+/// The object that a change is about.
+fn object(change: &Change) -> Option<(Kind, Key)> {
+    match change {
+        Change::Upsert(object) => Some((object.kind(), object.key().clone())),
+        Change::Remove(kind, key) | Change::Vanish(kind, key) => Some((*kind, key.clone())),
+        Change::Synced { .. } | Change::Forget { .. } => None,
+    }
+}
+
+/// Those of the causes that are about one of the changes, in the order in which they were seen.
+fn causes_of(causes: Vec<(Span, Vec<(Kind, Key)>)>, changes: &[Change]) -> Vec<Span> {
+    if causes.is_empty() {
+        return Vec::new();
+    }
+    let objects: HashSet<_> = changes.iter().filter_map(object).collect();
+    let causes = causes.into_iter();
+    let causes = causes.filter(|(_, about)| about.iter().any(|it| objects.contains(it)));
+    causes.map(|(cause, _)| cause).collect()
+}
+
 fn is_news(state: &State, change: &Change) -> bool {
     match change {
         Change::Upsert(object) => {
             state.snapshot().get(object.kind(), object.key()).as_ref() != Some(object)
         }
-        Change::Remove(kind, key) => state.snapshot().get(*kind, key).is_some(),
+        Change::Remove(kind, key) | Change::Vanish(kind, key) => {
+            state.snapshot().get(*kind, key).is_some()
+        }
         Change::Synced { cluster, kind } => !state.is_synced(cluster, *kind),
         Change::Forget { .. } => true,
     }

@@ -48,6 +48,15 @@ pub struct LogArgs {
     pub log_format: LogFormat,
 }
 
+/// Who is told what becomes of each change.
+#[cfg(feature = "otlp")]
+#[derive(Args, Clone, Debug, Default, PartialEq, Eq)]
+pub struct OtlpArgs {
+    /// Address of a collector of OTLP (protobuf over HTTP), as http://collector:4318; none: no traces
+    #[arg(long, env = "FERROMESH_OTLP_ENDPOINT", value_name = "URL")]
+    pub otlp_endpoint: Option<String>,
+}
+
 /// Where the process shows health and metrics.
 #[derive(Args, Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AdminArgs {
@@ -76,6 +85,26 @@ impl LogArgs {
     /// Logs from now on. At most once per process.
     pub fn init(&self) -> Result<LogHandle, telemetry::Error> {
         telemetry::init(&self.log_level, self.log_format)
+    }
+}
+
+// === impl OtlpArgs ===
+
+#[cfg(feature = "otlp")]
+impl OtlpArgs {
+    /// Logs from now on, and tells spans of `service` to the collector, if there is one. At most once per
+    /// process.
+    pub fn init(
+        &self,
+        log: &LogArgs,
+        service: &'static str,
+    ) -> Result<(LogHandle, Option<telemetry::Traces>), telemetry::Error> {
+        let Some(endpoint) = &self.otlp_endpoint else {
+            return Ok((log.init()?, None));
+        };
+        let (directives, format) = (&*log.log_level, log.log_format);
+        let (log, traces) = telemetry::init_traced(directives, format, endpoint, service)?;
+        Ok((log, Some(traces)))
     }
 }
 

@@ -89,10 +89,19 @@ pub struct Options {
     pub read_timeout: Duration,
 }
 
+/// What every client here calls itself.
+const AGENT: &str = concat!("ferromesh/", env!("CARGO_PKG_VERSION"));
+
+/// The `User-Agent` of one process: by it the audit log of an API server tells who of several has written,
+/// in the words of the lease (see [`lease::identity`](crate::lease::identity)).
+pub fn agent(identity: &str) -> String {
+    format!("{AGENT} ({identity})")
+}
+
 impl Default for Options {
     fn default() -> Self {
         Self {
-            user_agent: Cow::Borrowed(concat!("ferromesh/", env!("CARGO_PKG_VERSION"))),
+            user_agent: Cow::Borrowed(AGENT),
             connect_timeout: Duration::from_secs(10),
             response_timeout: Duration::from_secs(30),
             retries: true,

@@ -11,6 +11,7 @@
 //! - [`ready`]: what the process still waits for.
 //! - [`shutdown`]: first signal drains, second aborts.
 //! - [`admin`]: `/healthz`, `/readyz`, `/metrics`, `/log`.
+//! - [`delegate`]: who may look into the process, as the API server says.
 //! - [`tls`]: the credential a server shows, and how it is replaced.
 //! - [`serve`]: HTTPS and HTTP serving with limits and graceful drain.
 //! - [`fingerprint`]: has this content changed?
@@ -25,6 +26,7 @@ pub mod args;
 pub mod backoff;
 pub mod beside;
 pub mod client;
+pub mod delegate;
 pub mod fingerprint;
 pub mod lease;
 pub mod pump;

@@ -1,4 +1,9 @@
 //! Logs: text for people, JSON for machines, on standard error; what is logged can change while running.
+//!
+//! Where the feature `otlp` is there, spans of [`SPANS`] are told to a collector; logs never are.
+
+#[cfg(feature = "otlp")]
+mod otlp;
 
 use std::{error::Error as StdError, fmt, io::IsTerminal};
 
@@ -9,6 +14,7 @@ use tracing_subscriber::{
     filter::ParseError,
     fmt::{MakeWriter, layer},
     layer::SubscriberExt,
+    registry::LookupSpan,
     reload,
     util::{SubscriberInitExt, TryInitError},
 };
@@ -16,6 +22,9 @@ use tracing_subscriber::{
 /// The client logs whole answers that it cannot read, Secrets among them, and each failure that it also
 /// returns: only on explicit demand.
 const ALWAYS: &str = "kube_client::client=off";
+
+/// The target of spans that tell what becomes of a change. In logs they are seen at level `trace` alone.
+pub const SPANS: &str = "ferromesh_change";
 
 /// How log lines look.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
@@ -44,6 +53,21 @@ pub enum Error {
     /// This process has a subscriber already.
     #[error("installing the log subscriber")]
     Install(#[source] TryInitError),
+    /// Spans cannot be sent there.
+    #[cfg(feature = "otlp")]
+    #[error("reading the address {endpoint:?} of a collector: expected http://host:port")]
+    Endpoint {
+        /// What was given.
+        endpoint: String,
+    },
+    /// What sends spans cannot begin.
+    #[cfg(feature = "otlp")]
+    #[error("starting a runtime that sends spans")]
+    Runtime(#[source] std::io::Error),
+    /// What sends spans is not as it should.
+    #[cfg(feature = "otlp")]
+    #[error("making what sends spans")]
+    Exporter(#[source] opentelemetry_otlp::ExporterBuildError),
     /// The subscriber is gone.
     #[error("changing the log filter")]
     Reload(#[source] reload::Error),
@@ -54,6 +78,9 @@ pub enum Error {
 pub struct LogHandle {
     filter: reload::Handle<EnvFilter, Registry>,
 }
+
+#[cfg(feature = "otlp")]
+pub use self::otlp::Traces;
 
 /// An error and its causes in one line, each told once.
 ///
@@ -70,12 +97,34 @@ pub fn init(directives: &str, format: LogFormat) -> Result<LogHandle, Error> {
     Ok(handle)
 }
 
+/// As [`init`], and tells spans to the collector at `endpoint`, as `http://collector:4318`, as those of
+/// `service`.
+#[cfg(feature = "otlp")]
+pub fn init_traced(
+    directives: &str,
+    format: LogFormat,
+    endpoint: &str,
+    service: &'static str,
+) -> Result<(LogHandle, Traces), Error> {
+    let is_terminal = std::io::stderr().is_terminal();
+    let (subscriber, handle) = subscriber(directives, format, is_terminal, std::io::stderr)?;
+    let (spans, traces) = otlp::layer(endpoint, service)?;
+    subscriber.with(spans).try_init().map_err(Error::Install)?;
+    Ok((handle, traces))
+}
+
 fn subscriber<W>(
     directives: &str,
     format: LogFormat,
     has_colours: bool,
     writer: W,
-) -> Result<(impl Subscriber + Send + Sync + 'static, LogHandle), Error>
+) -> Result<
+    (
+        impl Subscriber + for<'a> LookupSpan<'a> + Send + Sync + 'static,
+        LogHandle,
+    ),
+    Error,
+>
 where
     W: for<'a> MakeWriter<'a> + Send + Sync + 'static,
 {
@@ -88,7 +137,8 @@ where
             .with_writer(writer)
             .boxed(),
     };
-    let subscriber = Registry::default().with(filter).with(lines);
+    // What is logged says nothing of what is traced.
+    let subscriber = Registry::default().with(lines.with_filter(filter));
     Ok((subscriber, LogHandle { filter: handle }))
 }
 

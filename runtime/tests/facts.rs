@@ -6,6 +6,7 @@ mod facts {
     mod admin;
     mod apiserver;
     mod client;
+    mod delegate;
     mod lease;
     mod pump;
     mod serve;

@@ -14,6 +14,7 @@ use axum::routing::post;
 use ferromesh_core::State;
 use ferromesh_core::review::{Candidate, Intent, Replacement, author, canonical, judged};
 use ferromesh_crds::meta::LAST_AUTHOR_ANNOTATION;
+use ferromesh_runtime::telemetry::SPANS;
 use json_patch::jsonptr::PointerBuf;
 use json_patch::{AddOperation, Patch, PatchOperation, ReplaceOperation};
 use kube_core::DynamicObject;
@@ -22,6 +23,7 @@ use kube_core::admission::{
 };
 use serde_json::{Value, json};
 use tokio::sync::{Semaphore, SemaphorePermit};
+use tracing::{Instrument as _, Span};
 
 use crate::metrics::{HalfLabel, Metrics};
 use crate::respond::{self, respond};
@@ -110,12 +112,22 @@ async fn validate(
     let registration = registration.map(|Path(it)| it).unwrap_or_default();
     let verdict = match review::candidate(request.clone()) {
         None => Verdict::Passed,
-        Some(candidate) => door.judge(candidate, began).await?,
+        Some(candidate) => {
+            let span = span(&request);
+            door.judge(candidate, began).instrument(span).await?
+        }
     };
     door.record(&request, &verdict);
     let answer = respond(&request, verdict, &registration);
     door.metrics.took(HalfLabel::Validating, began.elapsed());
     Ok(axum::Json(answer).into_response())
+}
+
+/// The span of a review.
+fn span(request: &AdmissionRequest<DynamicObject>) -> Span {
+    let namespace = request.namespace.as_deref().unwrap_or_default();
+    let (kind, name) = (&*request.kind.kind, &*request.name);
+    tracing::trace_span!(target: SPANS, parent: None, "review", kind, namespace, name)
 }
 
 async fn mutate(Extract(door): Extract<Arc<Door>>, request: Request) -> Result<Response, Refused> {

@@ -3,6 +3,7 @@
 use std::net::SocketAddr;
 use std::sync::Arc;
 
+use axum::Router;
 use ferromesh_core::State;
 use ferromesh_runtime::backoff::Jitter;
 use ferromesh_runtime::lease::Claim;
@@ -40,6 +41,8 @@ pub struct Webhook<S, B> {
     pub connections: serve::Limits,
     /// What reviews may cost.
     pub reviews: Limits,
+    /// What else is answered on the same port.
+    pub others: Router,
     /// How serving ends.
     pub drain: Drain,
     /// The certificate.
@@ -79,6 +82,7 @@ where
             address,
             connections,
             reviews,
+            others,
             drain,
             certificate,
             registration,
@@ -110,7 +114,7 @@ where
 
         let token = shutdown.token();
         shutdown.spawn(certificate.run(token.clone()));
-        let app = router(state, reviews, metrics);
+        let app = router(state, reviews, metrics).merge(others);
         let draining = token.clone();
         shutdown.spawn(async move {
             if let Err(error) = server

@@ -1,6 +1,7 @@
 //! How an applier is told what to do.
 
 use tokio::sync::mpsc;
+use tracing::Span;
 
 use crate::object::ObjectId;
 
@@ -8,8 +9,11 @@ use crate::object::ObjectId;
 #[derive(Clone, Debug)]
 pub struct Handle {
     /// Unbounded, as the applier takes everything in at once and keeps one entry per object.
-    commands: mpsc::UnboundedSender<Command>,
+    commands: mpsc::UnboundedSender<Told>,
 }
+
+/// A command, and the span of what led to it.
+pub(super) type Told = (Command, Span);
 
 #[derive(Debug)]
 pub(super) enum Command {
@@ -20,7 +24,7 @@ pub(super) enum Command {
 }
 
 impl Handle {
-    pub(super) fn new() -> (Self, mpsc::UnboundedReceiver<Command>) {
+    pub(super) fn new() -> (Self, mpsc::UnboundedReceiver<Told>) {
         let (commands, receiver) = mpsc::unbounded_channel();
         (Self { commands }, receiver)
     }
@@ -51,7 +55,7 @@ impl Handle {
     }
 
     fn tell(&self, command: Command) {
-        if self.commands.send(command).is_err() {
+        if self.commands.send((command, Span::current())).is_err() {
             tracing::debug!("the applier has ended; its cluster is gone");
         }
     }

@@ -122,11 +122,13 @@ impl<S: Source> Applier<S> {
         let task = self.task(id, number, &version);
         let body = desired.body(&self.scope.kinds[number], &version, id);
         let (id, pass) = (id.clone(), self.gate.pass());
+        let span = self.causes.write(&self.scope.cluster, &id, "apply");
         let written = async move {
             let result = Written::Apply(task.apply(desired, body).await);
             Finished { id, pass, result }
         };
-        self.writes.spawn(written.in_current_span());
+        self.writes
+            .spawn(written.instrument(span).in_current_span());
     }
 
     /// Nobody can tell whether it is wanted. The sweep, or being wanted, comes back to it.
@@ -190,11 +192,13 @@ impl<S: Source> Applier<S> {
         }
         let task = self.task(id, number, &version);
         let (id, pass) = (id.clone(), self.gate.pass());
+        let span = self.causes.write(&self.scope.cluster, &id, "delete");
         let written = async move {
             let result = Written::Delete(task.delete().await);
             Finished { id, pass, result }
         };
-        self.writes.spawn(written.in_current_span());
+        self.writes
+            .spawn(written.instrument(span).in_current_span());
     }
 
     /// Takes in what came of a write.

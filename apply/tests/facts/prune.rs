@@ -365,3 +365,13 @@ async fn what_is_counted_of_the_present_goes_with_the_applier() {
     assert!(!text.contains("apply_owned_objects{"), "{text}");
     assert!(text.contains("apply_outcomes_total{"), "{text}");
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_deletion_that_only_a_proxy_has_answered_is_tried_again() {
+    let (mut bench, ids) = bench_with(1).await;
+    let deletes = |request: &Request| request.verb == Verb::Delete;
+    bench.api.fail_times(1, Fault::Answer("<html>"), deletes);
+    bench.unwant(&ids[0]);
+    bench.until("it is deleted", Bench::is_equal).await;
+    assert_eq!(count(&bench), 0);
+}

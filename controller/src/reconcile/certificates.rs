@@ -49,7 +49,13 @@ impl Reconciler {
         }
     }
 
-    pub(super) fn touch_virtual_meshes(&mut self) {
+    /// Certificates fare otherwise.
+    pub(super) fn trust(&mut self) {
+        self.metrics.trusted(&self.trust.borrow_and_update());
+        self.touch_virtual_meshes();
+    }
+
+    fn touch_virtual_meshes(&mut self) {
         let virtual_meshes = self.state.snapshot().virtual_meshes.keys();
         let virtual_meshes: Vec<_> = virtual_meshes
             .map(|key| StatusKey {

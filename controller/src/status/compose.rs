@@ -29,12 +29,18 @@ const MAX_UNREADABLE: usize = 1024;
 pub(crate) struct Composed {
     fields: Map<String, Value>,
     findings: Vec<Finding>,
+    /// Whether the conditions are to be told as one, too.
+    is_summed_up: bool,
 }
 
 impl Composed {
     /// The status over what was said before, with the times of its conditions.
     pub(super) fn over(self, stored: &[k8s::Condition], now: Timestamp) -> Value {
-        let conditions = conditions::conditions(stored, &self.findings, now);
+        let mut conditions = conditions::conditions(stored, &self.findings, now);
+        if self.is_summed_up {
+            let sum = conditions::sum(&conditions, &self.findings);
+            conditions.extend(conditions::conditions(stored, &sum, now));
+        }
         conditions::status(self.fields, conditions)
     }
 }
@@ -60,6 +66,7 @@ impl View<'_> {
                 Some(Composed {
                     fields: Map::new(),
                     findings: self.cluster(key.namespace(), key.name(), view),
+                    is_summed_up: false,
                 })
             }
         }
@@ -101,7 +108,11 @@ impl View<'_> {
                 }),
             );
         }
-        Some(Composed { fields, findings })
+        Some(Composed {
+            fields,
+            findings,
+            is_summed_up: is_programmed || key.kind == StatusKind::Settings,
+        })
     }
 
     fn cluster(&self, namespace: &str, cluster: &str, view: &ClusterView) -> Vec<Finding> {

@@ -60,6 +60,47 @@ pub(super) fn conditions(
     conditions
 }
 
+/// What conditions come to, for those who wait for an object whatever its kind: tools for `GitOps` know
+/// `Ready` and `Stalled` (kstatus), and take an object without them for one that is all right.
+///
+/// What is wrong with an object by itself is not waited for. `findings` are those of the first conditions,
+/// in their order.
+pub(super) fn sum(conditions: &[Condition], findings: &[Finding]) -> Vec<Finding> {
+    let is_by_itself = |finding: &&Finding| {
+        finding.kind == Type::Accepted
+            && finding.status == Status::False
+            && matches!(finding.reason, Reason::Invalid | Reason::Unsupported)
+    };
+    let lacking = |status: Status| {
+        let mut conditions = conditions.iter().zip(findings);
+        conditions.find(|(condition, _)| condition.status == status.as_str())
+    };
+    let say = |kind, status, reason, message| Finding {
+        kind,
+        status,
+        reason,
+        message,
+        observed_generation: conditions.first().and_then(|it| it.observed_generation),
+    };
+    let mut sum = Vec::new();
+    for status in [Status::False, Status::Unknown] {
+        if let Some((condition, finding)) = lacking(status) {
+            let message = format!("{}: {}", finding.kind, condition.message);
+            sum.push(say(Type::Ready, status, finding.reason, message));
+            break;
+        }
+    }
+    if sum.is_empty() {
+        let message = "everything is as it should".to_owned();
+        sum.push(say(Type::Ready, Status::True, Reason::Ready, message));
+    }
+    if let Some(finding) = findings.iter().find(is_by_itself) {
+        let message = finding.message.clone();
+        sum.push(say(Type::Stalled, Status::True, finding.reason, message));
+    }
+    sum
+}
+
 #[cfg(test)]
 mod tests {
     use proptest::collection::vec;
@@ -90,10 +131,13 @@ mod tests {
         #[test]
         fn a_status_is_never_too_large(
             lists in 0..LISTS,
-            messages in vec("[a\"\\\\\u{1}ü🙂]{0,1200}", 4),
+            messages in vec("[a\"\\\\\u{1}ü🙂]{0,1200}", 6),
             generation in any::<i64>(),
         ) {
-            let kinds = [Type::Accepted, Type::ResolvedRefs, Type::Programmed, Type::TrustReady];
+            let kinds = [
+                Type::Accepted, Type::ResolvedRefs, Type::Programmed, Type::TrustReady, Type::Ready,
+                Type::Stalled,
+            ];
             let findings = kinds.into_iter().zip(messages).map(|(kind, message)| Finding {
                 kind,
                 status: Status::Unknown,
@@ -177,5 +221,48 @@ mod tests {
         let written = programmed(Status::True, Reason::Programmed, 1);
         let failed = programmed(Status::False, Reason::ApplyFailed, 1);
         assert_eq!(after(&written, &failed).reason, "ApplyFailed");
+    }
+
+    /// `Ready` and `Stalled`, of these findings.
+    fn summed(findings: &[Finding]) -> Vec<(&'static str, &'static str, String)> {
+        let conditions = conditions(&[], findings, Timestamp::UNIX_EPOCH);
+        let sum = sum(&conditions, findings).into_iter();
+        let told = |it: Finding| (it.kind.as_str(), it.status.as_str(), it.message);
+        sum.map(told).collect()
+    }
+
+    fn accepted(status: Status, reason: Reason) -> Finding {
+        Finding {
+            kind: Type::Accepted,
+            ..programmed(status, reason, 1)
+        }
+    }
+
+    #[test]
+    fn an_object_is_ready_when_everything_is_so() {
+        let written = programmed(Status::True, Reason::Programmed, 1);
+        let taken = accepted(Status::True, Reason::Accepted);
+        let ready = ("Ready", "True", "everything is as it should".to_owned());
+        assert_eq!(summed(&[taken.clone(), written]), [ready]);
+        let pending = programmed(Status::Unknown, Reason::Pending, 1);
+        let waiting = ("Ready", "Unknown", "Programmed: Pending".to_owned());
+        assert_eq!(summed(&[taken, pending]), [waiting]);
+    }
+
+    #[test]
+    fn what_is_wrong_by_itself_is_not_waited_for_and_what_may_heal_is() {
+        let pending = programmed(Status::Unknown, Reason::Pending, 1);
+        for (reason, is_stalled) in [
+            (Reason::Invalid, true),
+            (Reason::Unsupported, true),
+            (Reason::TargetNotFound, false),
+            (Reason::Conflicted, false),
+            (Reason::Pending, false),
+        ] {
+            let sum = summed(&[accepted(Status::False, reason), pending.clone()]);
+            assert_eq!(sum[0].0, "Ready");
+            assert_eq!(sum[0].1, "False", "{sum:?}");
+            assert_eq!(sum.len() == 2, is_stalled, "{reason:?}: {sum:?}");
+        }
     }
 }

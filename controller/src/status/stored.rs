@@ -188,13 +188,15 @@ pub(super) fn ours(kind: SubjectKind, status: &Value) -> Value {
     Value::Object(ours)
 }
 
-fn is_own(condition: &Value) -> bool {
+/// Whether a condition of this type is ours.
+pub(super) fn is_own(condition: &Value) -> bool {
     [
         Type::Accepted,
         Type::ResolvedRefs,
         Type::Programmed,
         Type::TrustReady,
         Type::Ready,
+        Type::Stalled,
         Type::MassDeleteHeld,
     ]
     .iter()

@@ -8,7 +8,9 @@ use ferromesh_testkit::fakeapi::Fault;
 use tokio::time::Instant;
 
 use super::estate::{SHOP, destination, many, mesh};
-use super::world::{NAMESPACE, World, found, input, stored, until, until_gone, virtual_services};
+use super::world::{
+    NAMESPACE, World, found, input, put, stored, until, until_gone, virtual_services,
+};
 
 /// A virtual mesh of two clusters, and a policy for both.
 async fn estate() -> World {
@@ -220,4 +222,20 @@ async fn a_deregistered_cluster_keeps_what_was_written_and_its_discovery_goes() 
             .told(Kind::VirtualMesh, "all", "TrustReady", ("True", "Verified"))
             .await;
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_comes_to_stand_of_a_deregistered_cluster_goes_too() {
+    let world = estate().await;
+    let (kind, name) = (Kind::Destination, destination("reviews", "west"));
+    let mut late = world.own(kind, &name).unwrap();
+    world.deregister("west");
+    for (kind, name) in [(Kind::Mesh, mesh("west")), (kind, name.clone())] {
+        until_gone(&world.management, &input(kind), NAMESPACE, &name).await;
+    }
+    world.quiet().await;
+    // It was being written when its writer was told to end.
+    late["metadata"].as_object_mut().unwrap().remove("uid");
+    put(&world.management, &input(kind), &late);
+    until_gone(&world.management, &input(kind), NAMESPACE, &name).await;
 }

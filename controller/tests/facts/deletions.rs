@@ -47,6 +47,24 @@ async fn estate() -> (World, Vec<String>) {
 }
 
 #[tokio::test(start_paused = true)]
+async fn what_an_api_server_that_went_back_in_time_has_forgotten_was_not_deleted_by_hand() {
+    let world = World::with(&["east"]).await;
+    let services = many(MANY);
+    world.add("east", &services);
+    world.quiet().await;
+    let before = world.management.snapshot();
+    world.time_out("timeout", &[], "2s");
+    world.quiet().await;
+    let written = || world.cluster("east").list(&virtual_services()).len();
+    assert_eq!(written(), MANY + 1);
+
+    world.management.restore(&before);
+    world.held("east").await;
+    world.quiet().await;
+    assert_eq!(written(), MANY + 1);
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_mass_deletion_is_held_and_told_and_released_by_its_count() {
     let (mut world, services) = estate().await;
     world.take_away("east", &services);

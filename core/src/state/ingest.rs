@@ -35,6 +35,10 @@ impl State {
                 self.replace(object.kind(), &key, Some(object), dirty, delta);
             }
             Change::Remove(kind, key) => self.replace(kind, &key, None, dirty, delta),
+            Change::Vanish(kind, key) => {
+                delta.has_vanished = true;
+                self.replace(kind, &key, None, dirty, delta);
+            }
             Change::Synced { cluster, kind } => {
                 self.synced.insert((Arc::clone(&cluster), kind));
                 if kind == Kind::Secret {

@@ -15,6 +15,7 @@ type component func(args []string) int
 
 var components = map[string]component{
 	"etcd":           etcd,
+	"etcdutl":        etcdUtility,
 	"kube-apiserver": apiServer,
 	"controllers":    controllerLoops,
 	"fake-kubelet":   fakeKubelet,

@@ -3,6 +3,8 @@ package main
 import (
 	"os"
 
+	"github.com/spf13/cobra"
+	"go.etcd.io/etcd/etcdutl/v3/etcdutl"
 	"go.etcd.io/etcd/server/v3/etcdmain"
 	"k8s.io/component-base/cli"
 	"k8s.io/component-base/logs"
@@ -16,6 +18,13 @@ import (
 func etcd([]string) int {
 	etcdmain.Main(os.Args)
 	return 0
+}
+
+// etcdUtility has those of etcdutl's commands that are about snapshots.
+func etcdUtility([]string) int {
+	command := &cobra.Command{Use: "etcdutl"}
+	command.AddCommand(etcdutl.NewSnapshotCommand())
+	return cli.Run(command)
 }
 
 func apiServer([]string) int {

@@ -118,10 +118,11 @@ func (l *launch) start(ctx context.Context, plan *cluster.Plan, first *firstErro
 	}
 	err := plan.Start(ctx, cluster.Observer{
 		Say: l.say,
-		Started: func(component string, identity process.Identity) error {
+		Started: func(component string, command process.Command, identity process.Identity) error {
 			l.mu.Lock()
 			defer l.mu.Unlock()
-			l.bed.Clusters[plan.Index-1].Component(component).Process = &identity
+			record := l.bed.Clusters[plan.Index-1].Component(component)
+			record.Command, record.Process = command, &identity
 			return l.store.Save(l.bed)
 		},
 		Crashed: func(crash *cluster.CrashError) { first.is(crash) },

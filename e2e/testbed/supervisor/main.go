@@ -23,7 +23,13 @@ var commands = map[string]command{
 	"down":       down,
 	"kubeconfig": kubeconfig,
 	"kubectl":    kubectl,
+	"pause":      pause,
+	"restore":    restore,
+	"resume":     resume,
+	"snapshot":   snapshot,
+	"start":      start,
 	"status":     status,
+	"stop":       stop,
 	"up":         up,
 }
 

@@ -2,56 +2,16 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
-use std::path::Path;
-use std::process::Command;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use ferromesh_e2e::{eventually, yaml};
-use kube::api::{DeleteParams, ListParams};
+use ferromesh_e2e::written::versions;
+use ferromesh_e2e::{eventually, testbed, yaml};
+use kube::api::DeleteParams;
 
-use crate::world::{NAMESPACE, Shop, World, found, is, is_current, meshctl, register, version};
+use crate::world::{NAMESPACE, Shop, World, found, is, is_current, meshctl, register};
 
 const TIMEOUT: &str = "{ requestTimeout: 2s }";
-
-/// The kinds that are written to clusters, with their groups.
-const PUSHED: [(&str, &str); 7] = [
-    ("networking.istio.io/v1", "VirtualService"),
-    ("networking.istio.io/v1", "DestinationRule"),
-    ("networking.istio.io/v1", "ServiceEntry"),
-    ("networking.istio.io/v1", "Gateway"),
-    ("security.istio.io/v1", "AuthorizationPolicy"),
-    ("certificates.mesh.gloo.solo.io/v1", "IssuedCertificate"),
-    ("v1", "Secret"),
-];
-
-/// The kinds whose objects or statuses are written in the management cluster.
-const MANAGED: [(&str, &str); 7] = [
-    ("discovery.mesh.gloo.solo.io/v1", "Mesh"),
-    ("discovery.mesh.gloo.solo.io/v1", "Workload"),
-    ("discovery.mesh.gloo.solo.io/v1", "Destination"),
-    ("networking.mesh.gloo.solo.io/v1", "TrafficPolicy"),
-    ("networking.mesh.gloo.solo.io/v1", "VirtualMesh"),
-    ("multicluster.solo.io/v1alpha1", "KubernetesCluster"),
-    ("v1", "Secret"),
-];
-
-/// The version of every object that the server writes.
-async fn versions(world: &World) -> BTreeMap<String, String> {
-    let mut versions = BTreeMap::new();
-    let clusters = world.clusters.iter().map(|client| (client, PUSHED));
-    let all = clusters.chain([(&world.management, MANAGED)]);
-    for (place, (client, kinds)) in all.enumerate() {
-        for (api_version, kind) in kinds {
-            let api = yaml::api(client, api_version, kind, "");
-            for object in api.list(&ListParams::default()).await.unwrap() {
-                let (name, version) = version(&object);
-                versions.insert(format!("{place} {kind} {name}"), version);
-            }
-        }
-    }
-    versions
-}
 
 /// Waits until nothing is written any more: two looks, an edit of a policy apart, see the same but for
 /// what the edit changes.
@@ -141,7 +101,7 @@ pub(crate) async fn a_cluster_that_hangs_delays_nobody_and_keeps_what_it_has(wor
         .keys()
         .filter(|name| name.starts_with('1'))
         .count();
-    signal("cluster-2", "STOP");
+    testbed::pause(2);
     yaml::apply(&world.management, &shop.policy("timeout", TIMEOUT))
         .await
         .unwrap();
@@ -173,7 +133,7 @@ pub(crate) async fn a_cluster_that_hangs_delays_nobody_and_keeps_what_it_has(wor
             .unwrap()
             .is_some()
     );
-    signal("cluster-2", "CONT");
+    testbed::resume(2);
     world.until(&services[1], "reviews", |_| true).await;
     world
         .until(&clusters, "cluster-2", is("Ready", "True"))
@@ -249,27 +209,4 @@ pub(crate) async fn a_deregistered_cluster_keeps_what_was_written_and_its_discov
     world
         .until(&world.own("VirtualMesh"), "shop", is("TrustReady", "True"))
         .await;
-}
-
-/// Sends a signal to the API server of a cluster.
-fn signal(cluster: &str, signal: &str) {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
-    let status = Command::new(root.join("hack/testbed"))
-        .arg("status")
-        .output()
-        .unwrap();
-    let status = String::from_utf8(status.stdout).unwrap();
-    let line = status
-        .lines()
-        .find(|line| line.contains(cluster) && line.contains("kube-apiserver"));
-    let words: Vec<_> = line
-        .expect("the test bed runs it")
-        .split_whitespace()
-        .collect();
-    let pid = words[4];
-    let done = Command::new("kill")
-        .args([&format!("-{signal}"), pid])
-        .status()
-        .unwrap();
-    assert!(done.success());
 }

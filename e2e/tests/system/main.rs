@@ -10,7 +10,9 @@
 )]
 
 mod alone;
+mod debug;
 mod policies;
+mod secrets;
 mod trust;
 mod webhook;
 mod world;
@@ -59,6 +61,8 @@ fn main() {
     let alone = |name: &str, fact: Fact| trial(name, fact, true);
     let mut trials = Vec::new();
     trials.extend(facts! { together:
+        debug::every_metric_that_is_documented_is_shown_and_no_other,
+        debug::whoever_has_the_right_sees_what_a_replica_knows_and_nobody_else,
         policies::a_new_service_is_discovered_and_known_in_both_clusters,
         policies::a_policy_reaches_every_cluster_that_it_concerns_and_says_so,
         policies::deleting_a_policy_takes_away_what_it_made_and_nothing_else,
@@ -79,6 +83,7 @@ fn main() {
         alone::a_revoked_credential_degrades_its_cluster_alone,
         alone::a_deregistered_cluster_keeps_what_was_written_and_its_discovery_goes,
         webhook::an_edited_registration_is_put_right,
+        secrets::no_private_key_leaves_the_cluster_that_it_was_made_in,
     });
     let conclusion = libtest_mimic::run(&arguments, trials);
     if let Some(world) = world.get() {

@@ -35,7 +35,10 @@ const ROOMS: &[(&str, &[&str])] = &[
             "runtime",
         ],
     ),
-    ("ferromesh", &["webhook", "controller", "mirror", "runtime"]),
+    (
+        "ferromesh",
+        &["webhook", "controller", "mirror", "core", "runtime"],
+    ),
     (
         "meshctl",
         &[
@@ -53,6 +56,19 @@ const ROOMS: &[(&str, &[&str])] = &[
         &["testkit", "registration", "ca", "crds", "istio", "runtime"],
     ),
     ("bench", &["webhook", "testkit", "core"]),
+    (
+        "sim",
+        &[
+            "controller",
+            "mirror",
+            "apply",
+            "core",
+            "crds",
+            "istio",
+            "runtime",
+            "testkit",
+        ],
+    ),
     ("hack/xtask", &["crds", "core"]),
 ];
 
@@ -81,6 +97,8 @@ const NEVER: &[(&str, &[&str])] = &[
     ("hands", &["ferromesh-core", "ferromesh-mirror"]),
     ("registration", &["ferromesh-core", "ferromesh-mirror"]),
     ("mirror", &["ferromesh-apply", "tonic"]),
+    // A feature, and off unless it is asked for.
+    ("ferromesh", &["opentelemetry"]),
     (
         "meshctl",
         &[

@@ -37,6 +37,8 @@ pub(super) struct Cluster {
     connection: u64,
     watches: BTreeMap<Watch, Running>,
     listing: Listing,
+    /// When everything was listed last.
+    listed: BTreeMap<Watch, Instant>,
     health: BTreeMap<Watch, Health>,
     unreadable: BTreeMap<Watch, Unreadable>,
     /// What its API server answered last, once it has been asked.
@@ -64,6 +66,7 @@ impl Cluster {
             connection: 0,
             watches: BTreeMap::new(),
             listing: Listing::default(),
+            listed: BTreeMap::new(),
             health: BTreeMap::new(),
             unreadable: BTreeMap::new(),
             answer: None,
@@ -180,6 +183,7 @@ impl Cluster {
         };
         running.cancel.cancel();
         let known = running.end().await;
+        self.listed.remove(watch);
         self.health.remove(watch);
         self.unreadable.remove(watch);
         self.listing.finish(watch);
@@ -196,9 +200,10 @@ impl Cluster {
 
     // What its watches tell.
 
-    /// A watch has listed everything once.
+    /// A watch has listed everything, for the first time or once more.
     pub(super) fn listed(&mut self, watch: &Watch) {
         self.listing.finish(watch);
+        self.listed.insert(watch.clone(), Instant::now());
     }
 
     /// Kinds of which everything has been listed, each of them once.
@@ -279,6 +284,11 @@ impl Cluster {
                 .min()
                 .unwrap_or_else(Instant::now),
         };
+        let mut listed: BTreeMap<Kind, Instant> = BTreeMap::new();
+        for (watch, at) in &self.listed {
+            let oldest = listed.entry(watch.kind).or_insert(*at);
+            *oldest = (*oldest).min(*at);
+        }
         let mut unreadable: BTreeMap<Kind, Unreadable> = BTreeMap::new();
         for (watch, more) in &self.unreadable {
             let all = unreadable.entry(watch.kind).or_default();
@@ -292,6 +302,7 @@ impl Cluster {
             is_declared: self.is_declared,
             condition,
             since,
+            listed,
             failing,
             unreadable,
             connection: self.connection,

@@ -29,6 +29,8 @@ pub struct ClusterView {
     pub condition: Condition,
     /// Since when.
     pub since: Instant,
+    /// When each kind was listed last; what has changed since then, watches have told.
+    pub listed: BTreeMap<Kind, Instant>,
     /// The kinds that cannot be followed now.
     pub failing: BTreeMap<Kind, Failing>,
     /// Kinds that have objects which cannot be read, or not in full.
@@ -115,6 +117,7 @@ impl Default for ClusterView {
             is_declared: false,
             condition: Condition::default(),
             since: Instant::now(),
+            listed: BTreeMap::new(),
             failing: BTreeMap::new(),
             unreadable: BTreeMap::new(),
             connection: 0,
@@ -144,6 +147,7 @@ impl ClusterView {
             is_declared,
             condition,
             since,
+            listed,
             failing,
             unreadable,
             connection,
@@ -154,6 +158,7 @@ impl ClusterView {
             && *is_declared == other.is_declared
             && *condition == other.condition
             && *since == other.since
+            && *listed == other.listed
             && *failing == other.failing
             && *unreadable == other.unreadable
     }

@@ -2,7 +2,7 @@
 
 use std::{sync::Arc, time::Duration};
 
-use ferromesh_core::{Change, Key};
+use ferromesh_core::Key;
 use ferromesh_runtime::{
     backoff::{ExponentialBackoff, Jitter, Schedule},
     shutdown::Shutdown,
@@ -19,13 +19,14 @@ use crate::{
     handle::Shared,
     pumps::{self, Feed, Line, Watch},
     tracker::Tracker,
+    writer::Seen,
 };
 
 /// Starts watches.
 pub(super) struct Spawner {
     pub(super) namespace: Arc<str>,
     pub(super) shared: Arc<Shared>,
-    pub(super) changes: mpsc::Sender<Vec<Change>>,
+    pub(super) changes: mpsc::Sender<Seen>,
     pub(super) events: mpsc::Sender<Event>,
     pub(super) shutdown: Shutdown,
     pub(super) jitter: Jitter,

@@ -65,7 +65,9 @@ impl Managers {
         // An item goes before its fields, as long as it still has its key.
         let dropped: Set = &before.unwrap_or_default() - &wanted;
         for path in &dropped {
-            if !self.0.values().any(|(_, owned)| owned.contains(path)) {
+            // A map that was empty, and has fields now, has not gone.
+            let has_fields = wanted.iter().any(|it| it.starts_with(path));
+            if !has_fields && !self.0.values().any(|(_, owned)| owned.contains(path)) {
                 self.remove(&mut merged, path, &wanted);
             }
         }

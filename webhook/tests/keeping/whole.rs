@@ -3,6 +3,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use axum::Router;
 use axum::http::Request;
 use ferromesh_core::State;
 use ferromesh_runtime::backoff::Jitter;
@@ -72,6 +73,7 @@ async fn nothing_is_registered_before_reviews_can_be_answered() {
         address: "127.0.0.1:0".parse().unwrap(),
         connections: serve::Limits::default(),
         reviews: Limits::default(),
+        others: Router::new(),
         drain: Drain {
             lame_duck: Duration::ZERO,
             deadline: Duration::from_secs(5),

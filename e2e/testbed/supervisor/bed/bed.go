@@ -33,7 +33,9 @@ type Component struct {
 	Log  string `json:"log"`
 	// Ports that the component listens on; the first is the one that clients use.
 	Ports []int `json:"ports,omitempty"`
-	// Process is missing for as long as the component has not been started.
+	// Command is what it is started with, also when it is started again.
+	Command process.Command `json:"command"`
+	// Process is missing for as long as the component has not been started, or has been stopped.
 	Process *process.Identity `json:"process,omitempty"`
 }
 

@@ -24,7 +24,7 @@ const (
 )
 
 // links are the names by which the binary becomes one component (see components/main.go).
-var links = []string{"etcd", "kube-apiserver", "controllers", "fake-kubelet", "kubectl"}
+var links = []string{"etcd", "kube-apiserver", "controllers", "fake-kubelet", "kubectl", "etcdutl"}
 
 // Built is where things are that have been built.
 type Built struct {

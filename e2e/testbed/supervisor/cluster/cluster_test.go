@@ -125,6 +125,18 @@ func TestANodeIsReadyOnceItsConditionSaysSo(t *testing.T) {
 	}
 }
 
+func TestASnapshotIsItsPiecesOneAfterTheOther(t *testing.T) {
+	var saved strings.Builder
+	stream := `{"result":{"remaining_bytes":"3","blob":"YWI="}}` + "\n" + `{"result":{"blob":"Yw=="}}`
+	if err := writePieces(&saved, strings.NewReader(stream)); err != nil || saved.String() != "abc" {
+		t.Errorf("saved %q, %v", saved.String(), err)
+	}
+	broken := `{"error":{"message":"etcdserver: no space"}}`
+	if err := writePieces(&saved, strings.NewReader(broken)); err == nil || !strings.Contains(err.Error(), "no space") {
+		t.Errorf("the error is %v", err)
+	}
+}
+
 func TestAWaitThatIsCutShortTellsWhyAndWhatWasMissing(t *testing.T) {
 	crash, missing := errors.New("etcd crashed"), errors.New("connection refused")
 	ctx, cancel := context.WithCancelCause(context.Background())

@@ -57,7 +57,7 @@ func (p Ports) Of(component string) []int {
 
 // Programs are the paths of the programs to run.
 type Programs struct {
-	Etcd, APIServer, Controllers, FakeKubelet, Kubectl string
+	Etcd, EtcdUtility, APIServer, Controllers, FakeKubelet, Kubectl string
 }
 
 // Name returns the name of a cluster: `management`, `cluster-1`, `cluster-2` and so on.

@@ -11,8 +11,8 @@ import (
 type Observer struct {
 	// Say takes a line of progress.
 	Say func(line string)
-	// Started takes each process as soon as it is there.
-	Started func(component string, identity process.Identity) error
+	// Started takes each process as soon as it is there, and what it was started with.
+	Started func(component string, command process.Command, identity process.Identity) error
 	// Crashed takes a component that ended by itself; also after Start has returned.
 	Crashed func(crash *CrashError)
 }
@@ -66,6 +66,23 @@ func (p *Plan) Start(ctx context.Context, observer Observer) error {
 	return nil
 }
 
+// Await waits until a component of a cluster that has been started once serves again. Components that
+// nobody asks anything are not waited for.
+func (p *Plan) Await(ctx context.Context, component string) error {
+	probe, err := newProbe(p)
+	if err != nil {
+		return fmt.Errorf("preparing to watch %s: %w", p.Name(), err)
+	}
+	switch component {
+	case Etcd:
+		return await(ctx, "etcd of "+p.Name(), probe.etcdHealthy)
+	case APIServer:
+		return await(ctx, "the API server of "+p.Name(), probe.apiServerReady)
+	default:
+		return nil
+	}
+}
+
 func (p *Plan) run(component string, command process.Command, observer Observer) error {
 	started, err := process.Start(command)
 	if err != nil {
@@ -79,5 +96,5 @@ func (p *Plan) run(component string, command process.Command, observer Observer)
 		}
 		observer.Crashed(&CrashError{Cluster: p.Name(), Component: component, Result: started.Result(), Tail: tail})
 	}()
-	return observer.Started(component, started.Identity)
+	return observer.Started(component, command, started.Identity)
 }

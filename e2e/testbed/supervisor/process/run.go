@@ -11,10 +11,10 @@ import (
 
 // Command is a program to run in the background.
 type Command struct {
-	Program string
-	Args    []string
+	Program string   `json:"program"`
+	Args    []string `json:"args"`
 	// Log is the file that its output is appended to.
-	Log string
+	Log string `json:"log"`
 }
 
 // Started is a process that this program has started.

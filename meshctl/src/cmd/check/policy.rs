@@ -34,7 +34,7 @@ fn acceptance(policy: &Value) -> Option<Finding> {
     let status = &policy["status"];
     let state = status["state"].as_str().unwrap_or_default();
     let problem = match (status["observedGeneration"].as_i64(), state) {
-        (None, _) => "has not been judged yet".to_owned(),
+        (None | Some(..0), _) => "has not been judged yet".to_owned(),
         (observed, _) if observed != generation => {
             "was changed, and the change has not been judged yet".to_owned()
         }

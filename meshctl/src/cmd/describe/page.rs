@@ -56,7 +56,9 @@ impl Page {
         self.line("Created", &text(&metadata["creationTimestamp"]));
         let number = |value: &Value| value.as_i64().map(|number| number.to_string());
         let generation = number(&metadata["generation"]).unwrap_or_default();
-        let observed = match number(&object["status"]["observedGeneration"]) {
+        let observed = number(&object["status"]["observedGeneration"]);
+        // Before anybody has looked, an API server says a number that is none.
+        let observed = match observed.filter(|observed| !observed.starts_with('-')) {
             Some(observed) if observed == generation => String::new(),
             Some(observed) => format!(" (the status speaks of {observed})"),
             // Its status speaks of the cluster, not of what is written here.

@@ -199,6 +199,7 @@ fn observed(object: &Value) -> &'static str {
     let generation = object.pointer("/metadata/generation");
     match object.pointer("/status/observedGeneration") {
         None => "",
+        Some(observed) if observed.as_i64() < Some(0) => "",
         observed if observed == generation => "yes",
         Some(_) => "no",
     }
