@@ -96,37 +96,43 @@ fn to_outcome((state, candidate): (State, Candidate)) -> (Outcome, State) {
 }
 
 #[library_benchmark(setup = edit_of_policy)]
-#[benches::of(1_000, 10_000)]
+#[bench::of_1000(1_000)]
+#[bench::of_10000(10_000)]
 fn policy_edit(trial: Trial) -> (usize, State, Delta) {
     black_box(to_delta(trial))
 }
 
 #[library_benchmark(setup = edit_of_broad_policy)]
-#[benches::of(1_000, 10_000)]
+#[bench::of_1000(1_000)]
+#[bench::of_10000(10_000)]
 fn broad_edit(trial: Trial) -> (usize, State, Delta) {
     black_box(to_delta(trial))
 }
 
 #[library_benchmark(setup = move_of_pod)]
-#[benches::of(1_000, 3_000)]
+#[bench::of_1000(1_000)]
+#[bench::of_3000(3_000)]
 fn pod_moves(trial: Trial) -> (usize, State, Delta) {
     black_box(to_delta(trial))
 }
 
 #[library_benchmark(setup = change_of_endpoints)]
-#[benches::of(1_000, 3_000)]
+#[bench::of_1000(1_000)]
+#[bench::of_3000(3_000)]
 fn endpoint_goes(trial: Trial) -> (usize, State, Delta) {
     black_box(to_delta(trial))
 }
 
 #[library_benchmark(setup = candidate_for_one)]
-#[benches::of(1_000, 10_000)]
+#[bench::of_1000(1_000)]
+#[bench::of_10000(10_000)]
 fn review_of_one((state, candidate): (State, Candidate)) -> (Outcome, State) {
     black_box(to_outcome((state, candidate)))
 }
 
 #[library_benchmark(setup = candidate_for_all)]
-#[benches::of(1_000, 10_000)]
+#[bench::of_1000(1_000)]
+#[bench::of_10000(10_000)]
 fn review_of_all((state, candidate): (State, Candidate)) -> (Outcome, State) {
     black_box(to_outcome((state, candidate)))
 }

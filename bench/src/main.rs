@@ -3,10 +3,13 @@
 //! Each run is a process of its own, since memory is measured of the whole process, and prints one JSON
 //! object: figures by name, times in microseconds, memory in bytes.
 
+mod compare;
 mod figures;
 mod report;
 mod review;
 mod step;
+
+use std::path::PathBuf;
 
 use clap::{Parser, Subcommand};
 use ferromesh_testkit::fleet::Fleet;
@@ -46,6 +49,18 @@ enum Work {
         /// Numbers of services
         sizes: Vec<u32>,
     },
+    /// Compares instructions that were counted with a baseline
+    Compare(Counted),
+    /// Makes instructions that were counted the baseline
+    Bless(Counted),
+}
+
+#[derive(Clone, clap::Args)]
+struct Counted {
+    /// Where summaries of what was counted are
+    directory: PathBuf,
+    /// The baseline
+    baseline: PathBuf,
 }
 
 #[expect(clippy::print_stdout, reason = "this is what the command says")]
@@ -58,6 +73,8 @@ fn main() -> anyhow::Result<()> {
         Work::Discovery => step::discovery(&fleet, &mut figures)?,
         Work::Review => review::reviews(fleet, &mut figures)?,
         Work::Report { sizes } => return report::report(args.clusters, args.seed, &sizes),
+        Work::Compare(it) => return compare::compare(&it.directory, &it.baseline),
+        Work::Bless(it) => return compare::bless(&it.directory, &it.baseline),
     }
     println!("{figures}");
     Ok(())

@@ -44,7 +44,7 @@ fn objects(text: &str) -> Vec<Object> {
     let entries = manifest::read(text, "").into_iter();
     let object = |entry| match entry {
         Entry::Object(object) => object,
-        other => panic!("{other:?}"),
+        other @ (Entry::Ignored { .. } | Entry::Unreadable { .. }) => panic!("{other:?}"),
     };
     entries.map(object).collect()
 }
@@ -110,15 +110,12 @@ fn apply(mut files: Vec<&File>) -> (Report, usize) {
         let before = files.len();
         let mut reasons = Vec::new();
         for file in files {
-            match refusal(&state, &file.text) {
-                Some(reason) => {
-                    reasons.push(format!("{}: {reason}", file.name));
-                    left.push(file);
-                }
-                None => {
-                    let changes = objects(&file.text).into_iter().map(Change::Upsert);
-                    state = state.step(changes).0;
-                }
+            if let Some(reason) = refusal(&state, &file.text) {
+                reasons.push(format!("{}: {reason}", file.name));
+                left.push(file);
+            } else {
+                let changes = objects(&file.text).into_iter().map(Change::Upsert);
+                state = state.step(changes).0;
             }
         }
         refused += left.len();
