@@ -305,12 +305,12 @@ fn every_output_is_explained_by_what_has_a_part_in_it_and_the_other_way_round() 
 #[test]
 fn nothing_of_what_a_secret_holds_is_told() {
     let secret = manifest::read(
-        r#"
+        r"
 apiVersion: v1
 kind: Secret
 metadata: { name: root, namespace: gloo-mesh, annotations: { note: hunter2 } }
 stringData: { key: hunter2 }
-"#,
+",
         "",
     );
     let changes = secret.into_iter().map(|entry| match entry {
