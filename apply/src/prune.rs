@@ -31,8 +31,8 @@ pub(crate) struct Prune {
     doomed: BTreeSet<ObjectId>,
     /// Deletions that a person has asked for or has released, should they come to pass.
     exempt: BTreeSet<ObjectId>,
-    /// When those that nobody asked for have begun. Stands still during a hold.
-    recent: VecDeque<Instant>,
+    /// Deletions that nobody has asked for, and when they began. Stands still during a hold.
+    recent: VecDeque<(Instant, ObjectId)>,
     is_held: bool,
 }
 
@@ -64,8 +64,14 @@ impl Prune {
         self.doomed.remove(id);
     }
 
-    /// A person has asked for its deletion, should it be deleted.
+    /// A person has asked for its deletion, should it be deleted. It may have begun: that nobody wants it can
+    /// be seen before it is told why.
     pub(crate) fn exempt(&mut self, id: &ObjectId) {
+        self.recent.retain(|(_, begun)| begun != id);
+        self.let_go(id);
+    }
+
+    fn let_go(&mut self, id: &ObjectId) {
         self.doomed.remove(id);
         self.exempt.insert(id.clone());
     }
@@ -89,7 +95,7 @@ impl Prune {
             while self
                 .recent
                 .front()
-                .is_some_and(|begun| *begun + WINDOW <= now)
+                .is_some_and(|(begun, _)| *begun + WINDOW <= now)
             {
                 self.recent.pop_front();
             }
@@ -99,8 +105,8 @@ impl Prune {
             return Verdict::Hold;
         }
         // It counts once, however often it has to be tried.
-        self.recent.push_back(now);
-        self.exempt(id);
+        self.recent.push_back((now, id.clone()));
+        self.let_go(id);
         Verdict::Delete
     }
 
@@ -171,6 +177,18 @@ mod tests {
         };
         assert_eq!(delete(Duration::from_millis(10)).await, Some(1));
         assert_eq!(delete(Duration::from_secs(2)).await, None);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_was_asked_for_does_not_count_though_it_was_told_too_late() {
+        let ids = ids(120);
+        let mut prune = Prune::default();
+        for id in &ids {
+            prune.doom(id);
+            assert_eq!(prune.judge(id, 120, Instant::now()), Verdict::Delete);
+            prune.exempt(id);
+            prune.spare(id);
+        }
     }
 
     #[tokio::test(start_paused = true)]

@@ -7,7 +7,7 @@ use std::hint::black_box;
 
 use ferromesh_bench::edit;
 use ferromesh_bench::world::{self, object, stepped};
-use ferromesh_core::review::{Candidate, Intent, Outcome, Review};
+use ferromesh_core::review::{self, Candidate, Intent, Outcome, Review};
 use ferromesh_core::{Change, Delta, Kind, State};
 use ferromesh_testkit::fleet::Fleet;
 use gungraun::prelude::*;
@@ -68,6 +68,7 @@ fn change_of_endpoints(services: u32) -> Trial {
 
 /// A policy that somebody wants to create.
 fn candidate(services: u32, policy: fn(&Fleet) -> Value) -> (State, Candidate) {
+    review::prepare();
     let fleet = fleet(services);
     let candidate = Candidate::new(Kind::TrafficPolicy, Intent::Create(policy(&fleet)));
     (discovered(&fleet), candidate.expect("policies are judged"))

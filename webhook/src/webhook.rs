@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use axum::Router;
-use ferromesh_core::State;
+use ferromesh_core::{State, review};
 use ferromesh_runtime::backoff::Jitter;
 use ferromesh_runtime::lease::Claim;
 use ferromesh_runtime::ready::Readiness;
@@ -88,6 +88,8 @@ where
             registration,
             jitter,
         } = self;
+        // Nobody waits for it: a review that comes earlier does it.
+        tokio::task::spawn_blocking(review::prepare);
         let has_certificate = readiness.block("certificate of the webhook");
         let server = Server::bind(address, connections).await?;
         let address = server.address();

@@ -9,7 +9,7 @@ use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
 
 use crate::kinds::Kind;
 
-/// By group and kind. Making them takes milliseconds.
+/// By group and kind. Making them takes tens of milliseconds.
 static SCHEMAS: LazyLock<BTreeMap<(String, String), JSONSchemaProps>> = LazyLock::new(|| {
     ferromesh_crds::all()
         .into_iter()
@@ -20,6 +20,11 @@ static SCHEMAS: LazyLock<BTreeMap<(String, String), JSONSchemaProps>> = LazyLock
         })
         .collect()
 });
+
+/// Makes the schemas, if nobody has.
+pub(super) fn prepare() {
+    LazyLock::force(&SCHEMAS);
+}
 
 /// What a schema says of a member of an object.
 pub(super) enum Member<'a> {
