@@ -28,7 +28,7 @@ pub struct Delta {
     pub(crate) found: BTreeSet<(OutputKind, Key)>,
     /// Objects whose status may differ.
     pub(crate) statuses: BTreeSet<StatusKey>,
-    /// Whether an object has gone that nobody was seen to delete.
+    /// Whether an object of the management cluster has gone that nobody was seen to delete.
     pub(crate) has_vanished: bool,
 }
 

@@ -184,12 +184,10 @@ impl Delta {
             if keys.is_empty() {
                 continue;
             }
-            // What has vanished from its cluster has not been taken away by a person.
             let stays = self.after.destinations().contains_key(key);
             let was_in = before.map(|before| &before.record.destination.discovered_in);
             sets.push(OutputSet {
-                is_by_hand: (is_policy_gone && stays)
-                    || was_in.is_some_and(|cluster| self.is_forgotten(cluster)),
+                is_by_hand: self.is_by_hand(is_policy_gone, stays, was_in),
                 ..OutputSet::of_destination(keys, before.into_iter().chain(after))
             });
         }
@@ -204,9 +202,9 @@ impl Delta {
             }
             let stays = self.after.meshes().contains_key(key);
             let was_in = self.before.meshes().get(key);
+            let was_in = was_in.map(|mesh| &mesh.discovered_in);
             sets.push(OutputSet {
-                is_by_hand: (is_policy_gone && stays)
-                    || was_in.is_some_and(|mesh| self.is_forgotten(&mesh.discovered_in)),
+                is_by_hand: self.is_by_hand(is_policy_gone, stays, was_in),
                 ..OutputSet::of_mesh(keys, forms.into_iter().flatten().map(AsRef::as_ref))
             });
         }
@@ -229,6 +227,19 @@ impl Delta {
             });
         }
         sets
+    }
+
+    /// Whether a person has taken away what outputs of a destination or a mesh were made of: a policy, a
+    /// registration, or the object itself where a person had written it. What is gone from its cluster has
+    /// been taken away by nobody.
+    fn is_by_hand(&self, is_policy_gone: bool, stays: bool, was_in: Option<&Arc<str>>) -> bool {
+        if stays && is_policy_gone {
+            return true;
+        }
+        was_in.is_some_and(|cluster| {
+            let is_of_people = cluster.is_empty();
+            self.is_forgotten(cluster) || (is_of_people && !stays && !self.has_vanished)
+        })
     }
 
     /// Whether a policy or a virtual mesh was there before and is not any more, and has not just vanished.

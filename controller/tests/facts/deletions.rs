@@ -3,8 +3,10 @@
 use ferromesh_core::Kind;
 use serde_json::json;
 
-use super::estate::{SHOP, destination, many};
-use super::world::{NAMESPACE, WHO, World, found, input, until, until_gone, virtual_services};
+use super::estate::{SHOP, destination, many, mesh};
+use super::world::{
+    NAMESPACE, WHO, World, found, input, meta, put, until, until_gone, virtual_services,
+};
 
 const ANNOTATION: &str = "apply.mesh.gloo.solo.io/release-mass-delete";
 /// More than are deleted at once without asking.
@@ -153,6 +155,37 @@ async fn a_policy_that_is_deleted_takes_along_whatever_it_made() {
     let clusters = world.own(Kind::KubernetesCluster, "east").unwrap();
     assert_eq!(found(&clusters, "MassDeleteHeld")["status"], "False");
     assert_eq!(world.destinations(&services), MANY);
+}
+
+#[tokio::test(start_paused = true)]
+async fn destinations_that_a_person_wrote_take_along_whatever_they_made() {
+    let world = World::with(&["east"]).await;
+    let services = many(MANY);
+    let kind = input(Kind::Destination);
+    for name in &services {
+        let object = json!({
+            "metadata": meta(NAMESPACE, name),
+            "spec": {
+                "mesh": { "name": mesh("east"), "namespace": NAMESPACE },
+                "kubeService": {
+                    "ref": { "name": name, "namespace": SHOP, "clusterName": "east" },
+                    "ports": [{ "name": "http", "port": 9080, "protocol": "TCP" }],
+                },
+            },
+        });
+        put(&world.management, &kind, &object);
+    }
+    world.time_out("timeout", &[], "2s");
+    world.quiet().await;
+    let east = world.cluster("east");
+    let written = || east.list(&virtual_services()).len();
+    assert_eq!(written(), MANY + 1);
+
+    for name in &services {
+        world.management.remove(&kind, NAMESPACE, name);
+    }
+    world.quiet().await;
+    assert_eq!(written(), 1);
 }
 
 #[tokio::test(start_paused = true)]

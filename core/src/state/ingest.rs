@@ -36,7 +36,7 @@ impl State {
             }
             Change::Remove(kind, key) => self.replace(kind, &key, None, dirty, delta),
             Change::Vanish(kind, key) => {
-                delta.has_vanished = true;
+                delta.has_vanished |= kind.scope() == Scope::Management;
                 self.replace(kind, &key, None, dirty, delta);
             }
             Change::Synced { cluster, kind } => {

@@ -84,10 +84,14 @@ impl Repository {
         // A destination has a rule without any policy, too.
         let is_made_of_policies =
             |name: &&String| !name.starts_with("DestinationRule") || name.contains("billing");
-        eventually("what was made of policies is gone", async || {
+        let last = Mutex::default();
+        eventually(Left(&last), async || {
             let left = written(world).await;
-            let mut left = left.as_object().unwrap().keys();
-            left.find(is_made_of_policies).is_none().then_some(())
+            let left = left.as_object().unwrap().keys();
+            let left: Vec<_> = left.filter(is_made_of_policies).cloned().collect();
+            let is_gone = left.is_empty();
+            *last.lock().unwrap() = left;
+            is_gone.then_some(())
         })
         .await;
     }
@@ -129,6 +133,16 @@ impl Repository {
             is_equal.then_some(())
         })
         .await;
+    }
+}
+
+/// What is left, for whoever waited in vain.
+struct Left<'a>(&'a Mutex<Vec<String>>);
+
+impl std::fmt::Display for Left<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let left = self.0.lock().unwrap().join(", ");
+        write!(f, "what was made of policies is gone, but for {left}")
     }
 }
 
