@@ -29,7 +29,9 @@ mod trust;
 
 use ferromesh_mirror::{Deltas, Handle};
 use ferromesh_runtime::backoff::Jitter;
+use ferromesh_runtime::lease::Claim;
 use kube::Client;
+use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
 use self::certs::Sources;
@@ -52,6 +54,28 @@ pub struct Controller {
 }
 
 impl Controller {
+    /// Waits until the lease is held, and works from then on, as [`run`](Self::run) does. What changes before
+    /// that is nobody's work here.
+    pub async fn lead(
+        self,
+        mut deltas: Deltas,
+        mut claim: watch::Receiver<Claim>,
+        cancel: CancellationToken,
+    ) {
+        let acquired = async {
+            while !claim.borrow_and_update().is_held() {
+                tokio::select! {
+                    changed = claim.changed() => changed.ok()?,
+                    delta = deltas.next() => drop(delta?),
+                }
+            }
+            Some(())
+        };
+        if let Some(Some(())) = cancel.run_until_cancelled(acquired).await {
+            self.run(&mut deltas, cancel).await;
+        }
+    }
+
     /// Works until `cancel` is cancelled, or the mirror has ended; returns once nothing writes any more.
     ///
     /// Of `deltas` only what comes from now on is needed: work begins with the state as it is.

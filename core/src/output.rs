@@ -32,6 +32,23 @@ pub enum OutputKind {
     Destination,
 }
 
+impl OutputKind {
+    /// The kinds that are written to managed clusters: those that others refer to come before those that
+    /// refer to them.
+    pub const PUSHED: [Self; 7] = [
+        Self::Istio(istio::Kind::ServiceEntry),
+        Self::Istio(istio::Kind::Gateway),
+        Self::Istio(istio::Kind::DestinationRule),
+        Self::Istio(istio::Kind::VirtualService),
+        Self::Istio(istio::Kind::AuthorizationPolicy),
+        Self::PodBounceDirective,
+        Self::IssuedCertificate,
+    ];
+
+    /// The kinds that discovery writes to the management cluster, in the same order.
+    pub const DISCOVERED: [Self; 3] = [Self::Mesh, Self::Workload, Self::Destination];
+}
+
 /// Which object of which cluster.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct OutputKey {

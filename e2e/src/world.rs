@@ -1,6 +1,7 @@
 //! The clusters, what stands in them, and the server.
 
 use std::path::PathBuf;
+use std::pin::Pin;
 use std::process::{Command, Stdio};
 
 use ferromesh_crds::TrafficPolicy;
@@ -23,6 +24,21 @@ pub const NAMES: [&str; 2] = ["cluster-1", "cluster-2"];
 const CONTROL_PLANE: &str = include_str!("../../docs/examples/istio/control-plane.yaml");
 /// The virtual mesh of both clusters.
 pub const VIRTUAL_MESH: &str = include_str!("../../docs/examples/virtual-mesh.yaml");
+
+/// What is true of the world, as a test.
+pub type Fact = for<'a> fn(&'a World) -> Pin<Box<dyn Future<Output = ()> + Send + 'a>>;
+
+/// Lists facts for `run`, which takes a name and a [`Fact`](crate::world::Fact): each a function that takes the
+/// world, by module and name.
+#[macro_export]
+macro_rules! facts {
+    ($run:ident: $($module:ident::$fact:ident,)*) => {
+        [$($run(
+            concat!(stringify!($module), "::", stringify!($fact)),
+            |world| Box::pin($module::$fact(world)),
+        ),)*]
+    };
+}
 
 /// A management cluster, two clusters with Istio in one virtual mesh, and one server.
 pub struct World {
@@ -329,6 +345,11 @@ pub fn is(condition: &'static str, status: &'static str) -> impl Fn(&DynamicObje
 pub fn found<'a>(object: &'a DynamicObject, condition: &str) -> Option<&'a Value> {
     let conditions = object.data["status"]["conditions"].as_array()?;
     conditions.iter().find(|found| found["type"] == *condition)
+}
+
+/// The timeout of the first route of a VirtualService.
+pub fn timeout(object: &DynamicObject) -> Option<&str> {
+    object.data["spec"]["http"][0]["timeout"].as_str()
 }
 
 /// Whether what a status says is about the object as it is.

@@ -135,3 +135,15 @@ pub fn difference(
         });
     missing.chain(others).collect()
 }
+
+/// What was there and is not, or is another one.
+pub fn lost(
+    before: &BTreeMap<String, String>,
+    after: &BTreeMap<String, String>,
+    is_kept: impl Fn(&str) -> bool,
+) -> Vec<String> {
+    let lost = before
+        .iter()
+        .filter(|(name, uid)| is_kept(name) && after.get(*name) != Some(*uid));
+    lost.map(|(name, _)| name.clone()).collect()
+}

@@ -5,9 +5,9 @@ use std::time::Duration;
 
 use anyhow::Context as _;
 use ferromesh_controller::{Controller, Metrics, certs::Sources};
-use ferromesh_mirror::{self as mirror, Deltas, Mirror};
+use ferromesh_mirror::{self as mirror, Mirror};
 use ferromesh_runtime::backoff::Jitter;
-use ferromesh_runtime::lease::{self, Claim, Lease};
+use ferromesh_runtime::lease::{self, Lease};
 use ferromesh_runtime::ready::Readiness;
 use ferromesh_runtime::serve::{self, Drain};
 use ferromesh_runtime::shutdown::{self, Shutdown, Signal};
@@ -16,7 +16,6 @@ use ferromesh_runtime::{admin, client, delegate};
 use ferromesh_webhook::{self as webhook, Webhook};
 use futures_util::Stream;
 use prometheus_client::registry::Registry;
-use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
 use crate::args::Args;
@@ -109,12 +108,8 @@ pub(crate) async fn run(args: Args, log: LogHandle) -> anyhow::Result<()> {
         sources: Sources::system(),
         jitter,
     };
-    shutdown.spawn(lead(
-        controller,
-        deltas,
-        claim,
-        shutdown.token().child_token(),
-    ));
+    let cancel = shutdown.token().child_token();
+    shutdown.spawn(controller.lead(deltas, claim, cancel));
 
     let admin = args.admin.bind().await?;
     tracing::info!(address = %admin.address(), "admin server");
@@ -156,25 +151,4 @@ async fn until_end(
     drained?;
     claimed?;
     Ok(())
-}
-
-/// Writes while the lease is held. What changes before that is nobody's work here.
-async fn lead(
-    controller: Controller,
-    mut deltas: Deltas,
-    mut claim: watch::Receiver<Claim>,
-    cancel: CancellationToken,
-) {
-    let acquired = async {
-        while !claim.borrow_and_update().is_held() {
-            tokio::select! {
-                changed = claim.changed() => changed.ok()?,
-                delta = deltas.next() => drop(delta?),
-            }
-        }
-        Some(())
-    };
-    if let Some(Some(())) = cancel.run_until_cancelled(acquired).await {
-        controller.run(&mut deltas, cancel).await;
-    }
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use ferromesh_core::Kind;
+use ferromesh_core::{Kind, OutputKind};
 use ferromesh_crds::condition::{Status, Type};
 use ferromesh_crds::meta::RELEASE_MASS_DELETE_ANNOTATION;
 use serde_json::{Value, json};
@@ -16,7 +16,7 @@ use crate::registration::registered;
 use crate::replica::Replica;
 use crate::rival::Rival;
 use crate::truth::Truth;
-use crate::world::{DISCOVERED, NAMESPACE, PEOPLE, PUSHED, World, input, output};
+use crate::world::{NAMESPACE, PEOPLE, World, input, output};
 
 /// So long after everything is well everything is as it is to be. The longest pause between two attempts is
 /// 5 minutes, and a contest is over 10 minutes after the last of them.
@@ -217,7 +217,11 @@ async fn release(world: &World, clusters: &[String]) -> Result<(), Faults> {
 
 /// How many objects of ours stand: those that were found, or those that were made in the clusters.
 fn standing(world: &World, found: bool) -> usize {
-    let kinds = if found { &DISCOVERED[..] } else { &PUSHED[..] };
+    let kinds = if found {
+        &OutputKind::DISCOVERED[..]
+    } else {
+        &OutputKind::PUSHED[..]
+    };
     let places = world.places().filter(|place| place.is_empty() == found);
     let objects = |place| {
         kinds

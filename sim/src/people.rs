@@ -2,13 +2,13 @@
 
 use std::collections::BTreeSet;
 
-use ferromesh_core::Kind;
+use ferromesh_core::{Kind, OutputKind};
 use ferromesh_testkit::fleet::{Fleet, Service, broad_policy};
 use serde_json::{Value, json};
 
 use crate::dice::Dice;
 use crate::registration::{deregister, garble, is_let_in, is_registered, register, registered};
-use crate::world::{NAMESPACE, PUSHED, World, again, input, output};
+use crate::world::{NAMESPACE, World, again, input, output};
 
 /// Services that there may be.
 const SERVICES: u32 = 9;
@@ -382,7 +382,7 @@ impl People {
             return format!("people take {} away", object["metadata"]["name"]);
         }
         let service = self.fleet.service(self.dice.below(SERVICES));
-        let kinds = PUSHED.into_iter().take(4).collect::<Vec<_>>();
+        let kinds = OutputKind::PUSHED.into_iter().take(4).collect::<Vec<_>>();
         let kind = output(*self.dice.one(&kinds));
         let api = world.api(&service.cluster);
         if api.get(&kind, &service.namespace, &service.name).is_some() {

@@ -6,15 +6,14 @@ use std::time::Duration;
 
 use ferromesh_controller::certs::Sources;
 use ferromesh_controller::{Controller, Metrics};
-use ferromesh_mirror::{Deltas, Mirror, Options};
+use ferromesh_mirror::{Mirror, Options};
 use ferromesh_runtime::backoff::Jitter;
 use ferromesh_runtime::client;
-use ferromesh_runtime::lease::{Claim, Config, Lease};
+use ferromesh_runtime::lease::{Config, Lease};
 use ferromesh_runtime::shutdown::{Shutdown, Signal};
 use futures_util::stream;
 use jiff::SignedDuration;
 use tokio::select;
-use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
@@ -180,12 +179,8 @@ impl Birth {
             },
             jitter: self.jitter.fork(),
         };
-        shutdown.spawn(lead(
-            controller,
-            deltas,
-            claim,
-            shutdown.token().child_token(),
-        ));
+        let cancel = shutdown.token().child_token();
+        shutdown.spawn(controller.lead(deltas, claim, cancel));
         let release = CancellationToken::new();
         let claimed = tokio::spawn({
             let (release, ending) = (release.clone(), shutdown.token().clone());
@@ -204,26 +199,5 @@ impl Birth {
             (_, Err(_)) => "ends and has not drained",
             _ => "ends",
         }
-    }
-}
-
-/// Writes while the lease is held, as the server does.
-async fn lead(
-    controller: Controller,
-    mut deltas: Deltas,
-    mut claim: watch::Receiver<Claim>,
-    cancel: CancellationToken,
-) {
-    let acquired = async {
-        while !claim.borrow_and_update().is_held() {
-            select! {
-                changed = claim.changed() => changed.ok()?,
-                delta = deltas.next() => drop(delta?),
-            }
-        }
-        Some(())
-    };
-    if let Some(Some(())) = cancel.run_until_cancelled(acquired).await {
-        controller.run(&mut deltas, cancel).await;
     }
 }

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use tokio::time::{Instant, sleep};
 
 use crate::dice::Dice;
-use crate::world::{DISCOVERED, NAMESPACE, PEOPLE, PUSHED, World, output};
+use crate::world::{NAMESPACE, PEOPLE, World, output};
 
 /// How soon a rival notices that his change is gone.
 const NOTICE: Duration = Duration::from_millis(300);
@@ -33,9 +33,9 @@ impl Rival {
     /// A rival for an object of ours in a cluster, if there is one.
     pub(crate) fn of(world: &World, place: &str, dice: &mut Dice) -> Option<Self> {
         let kinds = if place.is_empty() {
-            &DISCOVERED[..]
+            &OutputKind::DISCOVERED[..]
         } else {
-            &PUSHED[..5]
+            &OutputKind::PUSHED[..5]
         };
         let mut ours = Vec::new();
         for kind in kinds {

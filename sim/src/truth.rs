@@ -12,7 +12,7 @@ use serde_json::Value;
 
 use crate::people::VIRTUAL_MESH;
 use crate::registration::registered;
-use crate::world::{DISCOVERED, NAMESPACE, PUSHED, World, input, inputs, output, place_of};
+use crate::world::{NAMESPACE, World, input, inputs, output, place_of};
 
 pub(crate) struct Truth {
     state: State,
@@ -74,9 +74,14 @@ impl Truth {
     pub(crate) fn differences(&self, world: &World) -> Vec<String> {
         let mut differences = Vec::new();
         let managed = self.registered.iter();
-        let managed =
-            managed.map(|cluster| (&**cluster, &PUSHED[..], meta::NETWORKING_OWNER_LABEL));
-        let management = ("", &DISCOVERED[..], meta::DISCOVERY_OWNER_LABEL);
+        let managed = managed.map(|cluster| {
+            (
+                &**cluster,
+                &OutputKind::PUSHED[..],
+                meta::NETWORKING_OWNER_LABEL,
+            )
+        });
+        let management = ("", &OutputKind::DISCOVERED[..], meta::DISCOVERY_OWNER_LABEL);
         for (place, kinds, owner) in managed.chain([management]) {
             for kind in kinds {
                 self.compare(world, place, *kind, owner, &mut differences);

@@ -11,7 +11,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Mutex;
 use std::time::Duration;
 
-use ferromesh_core::{Kind, OutputKey};
+use ferromesh_core::{Kind, OutputKey, OutputKind};
 use ferromesh_crds::meta;
 use ferromesh_testkit::fakeapi::{FakeApi, Request, Verb};
 use serde_json::Value;
@@ -19,7 +19,7 @@ use tokio::time::Instant;
 
 use crate::network::Caller;
 use crate::truth::Truth;
-use crate::world::{DISCOVERED, LEASE, NAMESPACE, PUSHED, World, input, inputs, leases, output};
+use crate::world::{LEASE, NAMESPACE, World, input, inputs, leases, output};
 
 /// What a replica knows may be as old as this: the longest partition, the time after which a watch that
 /// says nothing is given up, and what follows until its list has been read again.
@@ -211,9 +211,9 @@ impl Watchdog {
         object: &Value,
     ) {
         let kinds = if place.is_empty() {
-            &DISCOVERED[..]
+            &OutputKind::DISCOVERED[..]
         } else {
-            &PUSHED[..]
+            &OutputKind::PUSHED[..]
         };
         let kind = kinds.iter().find(|kind| kind.plural() == request.plural);
         let Some(kind) = kind else { return };
@@ -266,10 +266,10 @@ fn is_ours(place: &str, plural: &str, object: &Value, request: &Request) -> bool
     let is_status = path(request).ends_with("/status");
     match place {
         "" if is_status => true,
-        "" if is_output(&DISCOVERED) => has(meta::DISCOVERY_OWNER_LABEL),
+        "" if is_output(&OutputKind::DISCOVERED) => has(meta::DISCOVERY_OWNER_LABEL),
         // Roots and credentials, and the annotation that releases a mass delete.
         "" => matches!(plural, "secrets" | "kubernetesclusters"),
-        _ if is_output(&PUSHED) => has(meta::NETWORKING_OWNER_LABEL),
+        _ if is_output(&OutputKind::PUSHED) => has(meta::NETWORKING_OWNER_LABEL),
         _ => matches!(plural, "secrets" | "certificaterequests"),
     }
 }

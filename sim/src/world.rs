@@ -5,7 +5,6 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Mutex;
 
 use ferromesh_core::{Kind, OutputKind, State, for_each_kind};
-use ferromesh_istio as istio;
 use ferromesh_testkit::fakeapi::{FakeApi, Kind as Served, Snapshot};
 use jiff::Timestamp;
 use kube::Resource;
@@ -68,24 +67,6 @@ pub(crate) fn output(kind: OutputKind) -> Served {
     Served::new(kind.group(), kind.name(), kind.plural()).with_versions(kind.versions())
 }
 
-/// The kinds that are written to a managed cluster.
-pub(crate) const PUSHED: [OutputKind; 7] = [
-    OutputKind::Istio(istio::Kind::ServiceEntry),
-    OutputKind::Istio(istio::Kind::Gateway),
-    OutputKind::Istio(istio::Kind::DestinationRule),
-    OutputKind::Istio(istio::Kind::VirtualService),
-    OutputKind::Istio(istio::Kind::AuthorizationPolicy),
-    OutputKind::PodBounceDirective,
-    OutputKind::IssuedCertificate,
-];
-
-/// The kinds that discovery writes to the management cluster.
-pub(crate) const DISCOVERED: [OutputKind; 3] = [
-    OutputKind::Mesh,
-    OutputKind::Workload,
-    OutputKind::Destination,
-];
-
 /// The kinds that are read in a cluster.
 pub(crate) fn inputs(cluster: &str) -> Vec<Kind> {
     State::default().unsynced(cluster).collect()
@@ -117,7 +98,7 @@ fn kinds(cluster: &str) -> Vec<Served> {
     if cluster.is_empty() {
         kinds.push(leases());
     } else {
-        kinds.extend(PUSHED.map(output));
+        kinds.extend(OutputKind::PUSHED.map(output));
         kinds.push(Served::new(
             ferromesh_crds::CERTIFICATES_GROUP,
             "CertificateRequest",

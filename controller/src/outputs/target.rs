@@ -6,7 +6,6 @@ use std::sync::Arc;
 use ferromesh_apply::{Desired, Kind, Label, ObjectId, Scope};
 use ferromesh_core::{Output, OutputKey, OutputKind};
 use ferromesh_crds::meta;
-use ferromesh_istio as istio;
 
 /// What one applier is in charge of.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -16,23 +15,6 @@ pub(crate) enum Target {
     /// What was made of policies and virtual meshes, in a registered cluster.
     Pushed(Arc<str>),
 }
-
-/// Kinds that others refer to come before those that refer to them.
-const PUSHED: [OutputKind; 7] = [
-    OutputKind::Istio(istio::Kind::ServiceEntry),
-    OutputKind::Istio(istio::Kind::Gateway),
-    OutputKind::Istio(istio::Kind::DestinationRule),
-    OutputKind::Istio(istio::Kind::VirtualService),
-    OutputKind::Istio(istio::Kind::AuthorizationPolicy),
-    OutputKind::PodBounceDirective,
-    OutputKind::IssuedCertificate,
-];
-
-const DISCOVERED: [OutputKind; 3] = [
-    OutputKind::Mesh,
-    OutputKind::Workload,
-    OutputKind::Destination,
-];
 
 impl Target {
     /// The target of an output. `discovered_in` is the cluster where it was found, if it was.
@@ -57,8 +39,8 @@ impl Target {
 
     fn kinds(&self) -> &'static [OutputKind] {
         match self {
-            Self::Discovered(_) => &DISCOVERED,
-            Self::Pushed(_) => &PUSHED,
+            Self::Discovered(_) => &OutputKind::DISCOVERED,
+            Self::Pushed(_) => &OutputKind::PUSHED,
         }
     }
 
@@ -141,8 +123,8 @@ mod tests {
 
     #[test]
     fn an_output_is_found_again_by_its_object() {
-        for kind in PUSHED.into_iter().chain(DISCOVERED) {
-            let is_found = DISCOVERED.contains(&kind);
+        for kind in OutputKind::PUSHED.into_iter().chain(OutputKind::DISCOVERED) {
+            let is_found = OutputKind::DISCOVERED.contains(&kind);
             let key = OutputKey {
                 cluster: if is_found { "" } else { "east" }.into(),
                 kind,

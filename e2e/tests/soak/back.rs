@@ -8,12 +8,12 @@ use std::path::PathBuf;
 use ferromesh_crds::meta::CACERTS_SECRET;
 use ferromesh_e2e::account::NAMESPACE;
 use ferromesh_e2e::replica::Replica;
-use ferromesh_e2e::world::{Shop, World, is, is_current};
-use ferromesh_e2e::written::identities;
+use ferromesh_e2e::world::{Shop, World, is, is_current, timeout};
+use ferromesh_e2e::written::{identities, lost};
 use ferromesh_e2e::{MANAGEMENT, eventually, testbed, yaml};
 use k8s_openapi::api::admissionregistration::v1::ValidatingWebhookConfiguration;
 use k8s_openapi::api::core::v1::Secret;
-use kube::api::{Api, DeleteParams, DynamicObject, Patch, PatchParams};
+use kube::api::{Api, DeleteParams, Patch, PatchParams};
 use serde_json::json;
 
 const BREAK_GLASS: &str = "admission.mesh.gloo.solo.io/break-glass";
@@ -37,10 +37,6 @@ impl Drop for File {
         // It may never have been written.
         fs::remove_file(&self.0).unwrap_or_default();
     }
-}
-
-fn timeout(object: &DynamicObject) -> Option<&str> {
-    object.data["spec"]["http"][0]["timeout"].as_str()
 }
 
 /// Waits until a policy of a shop is told to be in force in both clusters, and is.
@@ -73,18 +69,6 @@ async fn everything(world: &World) -> BTreeMap<String, String> {
     let mut all = identities(world, 0).await;
     all.extend(identities(world, 1).await);
     all
-}
-
-/// What was there and is not, or is another one.
-fn lost(
-    before: &BTreeMap<String, String>,
-    after: &BTreeMap<String, String>,
-    is_kept: impl Fn(&str) -> bool,
-) -> Vec<String> {
-    let lost = before
-        .iter()
-        .filter(|(name, uid)| is_kept(name) && after.get(*name) != Some(*uid));
-    lost.map(|(name, _)| name.clone()).collect()
 }
 
 /// Switches the webhook off, as docs/operations/break-glass.md tells: nobody answers reviews.

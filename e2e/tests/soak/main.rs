@@ -21,22 +21,11 @@ mod reviews;
 
 use std::sync::Arc;
 
-use ferromesh_e2e::world::World;
+use ferromesh_e2e::facts;
+use ferromesh_e2e::world::{Fact, World};
 use libtest_mimic::{Arguments, Trial};
 use tokio::runtime::Runtime;
 use tokio::sync::OnceCell;
-
-/// Lists facts, each a function that takes the world.
-macro_rules! facts {
-    ($run:ident: $($module:ident::$fact:ident,)*) => {
-        [$($run(
-            concat!(stringify!($module), "::", stringify!($fact)),
-            |world| Box::pin($module::$fact(world)),
-        ),)*]
-    };
-}
-
-type Fact = for<'a> fn(&'a World) -> std::pin::Pin<Box<dyn Future<Output = ()> + Send + 'a>>;
 
 /// The share of the whole counts, in percent.
 fn percent() -> usize {

@@ -5,17 +5,13 @@ use std::time::Duration;
 
 use ferromesh_e2e::account::NAMESPACE;
 use ferromesh_e2e::replica::Replica;
-use ferromesh_e2e::world::{Shop, World, found, is, is_current, meshctl, register};
-use ferromesh_e2e::written::identities;
+use ferromesh_e2e::world::{Shop, World, found, is, is_current, meshctl, register, timeout};
+use ferromesh_e2e::written::{identities, lost};
 use ferromesh_e2e::{MANAGEMENT, eventually, kubeconfigs, testbed, yaml};
 use kube::api::{DeleteParams, DynamicObject};
 use tokio::time::sleep;
 
 use crate::share;
-
-fn timeout(object: &DynamicObject) -> Option<&str> {
-    object.data["spec"]["http"][0]["timeout"].as_str()
-}
 
 async fn put(world: &World, shop: &Shop, timeout: &str) {
     let text = shop.policy("timeout", &format!("{{ requestTimeout: {timeout} }}"));
@@ -30,6 +26,13 @@ async fn arrived(world: &World, cluster: usize, shop: &Shop, wanted: &str) {
     let services = world.istio(cluster, "VirtualService", &shop.namespace);
     let has_timeout = |object: &_| timeout(object) == Some(wanted);
     world.until(&services, "reviews", has_timeout).await;
+}
+
+/// The same in both clusters.
+async fn arrived_everywhere(world: &World, shop: &Shop, wanted: &str) {
+    for cluster in [0, 1] {
+        arrived(world, cluster, shop, wanted).await;
+    }
 }
 
 async fn told(world: &World, shop: &Shop, status: &'static str) -> DynamicObject {
@@ -53,11 +56,19 @@ fn tell(server: &Replica) {
 }
 
 fn assert_nothing_lost(before: &BTreeMap<String, String>, after: &BTreeMap<String, String>) {
-    let lost = before
-        .iter()
-        .filter(|(name, uid)| after.get(*name) != Some(*uid));
-    let lost: Vec<_> = lost.map(|(name, _)| name).collect();
+    let lost = lost(before, after, |_| true);
     assert!(lost.is_empty(), "deleted or made anew: {lost:?}");
+}
+
+/// The objects of each cluster.
+async fn everything(world: &World) -> [BTreeMap<String, String>; 2] {
+    [identities(world, 0).await, identities(world, 1).await]
+}
+
+async fn assert_nothing_lost_anywhere(world: &World, before: &[BTreeMap<String, String>; 2]) {
+    for (before, after) in before.iter().zip(everything(world).await) {
+        assert_nothing_lost(before, &after);
+    }
 }
 
 pub(crate) async fn an_api_server_that_is_away_delays_nobody_and_is_made_as_it_should_be_when_it_returns(
@@ -66,11 +77,9 @@ pub(crate) async fn an_api_server_that_is_away_delays_nobody_and_is_made_as_it_s
     let server = Replica::start(world.start.clone()).await;
     let shop = world.shop().await;
     put(world, &shop, "2s").await;
-    for cluster in [0, 1] {
-        arrived(world, cluster, &shop, "2s").await;
-    }
+    arrived_everywhere(world, &shop, "2s").await;
     for round in 0..share(10) {
-        let before = [identities(world, 0).await, identities(world, 1).await];
+        let before = everything(world).await;
         let wanted = format!("{}s", round + 3);
         testbed::stop(2);
         put(world, &shop, &wanted).await;
@@ -86,8 +95,7 @@ pub(crate) async fn an_api_server_that_is_away_delays_nobody_and_is_made_as_it_s
         arrived(world, 1, &shop, &wanted).await;
         told(world, &shop, "True").await;
         ready(world, "cluster-2", "True").await;
-        assert_nothing_lost(&before[0], &identities(world, 0).await);
-        assert_nothing_lost(&before[1], &identities(world, 1).await);
+        assert_nothing_lost_anywhere(world, &before).await;
     }
     tell(&server);
 }
@@ -98,12 +106,10 @@ pub(crate) async fn a_management_cluster_that_is_away_costs_the_lease_and_nothin
     let server = Replica::start(world.start.clone()).await;
     let shop = world.shop().await;
     put(world, &shop, "2s").await;
-    for cluster in [0, 1] {
-        arrived(world, cluster, &shop, "2s").await;
-    }
+    arrived_everywhere(world, &shop, "2s").await;
     told(world, &shop, "True").await;
     for round in 0..share(10) {
-        let before = [identities(world, 0).await, identities(world, 1).await];
+        let before = everything(world).await;
         let ended = server.ended();
         let hangs = round % 2 == 1;
         if hangs {
@@ -117,8 +123,7 @@ pub(crate) async fn a_management_cluster_that_is_away_costs_the_lease_and_nothin
         .await;
         // Whoever is started now knows nothing, and must not act on that.
         sleep(Duration::from_secs(3)).await;
-        assert_nothing_lost(&before[0], &identities(world, 0).await);
-        assert_nothing_lost(&before[1], &identities(world, 1).await);
+        assert_nothing_lost_anywhere(world, &before).await;
         if hangs {
             testbed::resume(MANAGEMENT);
         } else {
@@ -127,12 +132,9 @@ pub(crate) async fn a_management_cluster_that_is_away_costs_the_lease_and_nothin
         server.until_ready().await;
         let wanted = format!("{}s", round + 3);
         put(world, &shop, &wanted).await;
-        for cluster in [0, 1] {
-            arrived(world, cluster, &shop, &wanted).await;
-        }
+        arrived_everywhere(world, &shop, &wanted).await;
         told(world, &shop, "True").await;
-        assert_nothing_lost(&before[0], &identities(world, 0).await);
-        assert_nothing_lost(&before[1], &identities(world, 1).await);
+        assert_nothing_lost_anywhere(world, &before).await;
     }
     tell(&server);
 }
@@ -141,12 +143,10 @@ pub(crate) async fn credentials_are_revoked_and_rotated_under_load(world: &World
     let server = Replica::start(world.start.clone()).await;
     let shop = world.shop().await;
     put(world, &shop, "2s").await;
-    for cluster in [0, 1] {
-        arrived(world, cluster, &shop, "2s").await;
-    }
+    arrived_everywhere(world, &shop, "2s").await;
     let mut seconds = 2;
     for _ in 0..share(10) {
-        let before = [identities(world, 0).await, identities(world, 1).await];
+        let before = everything(world).await;
         let accounts = yaml::api(&world.clusters[1], "v1", "ServiceAccount", NAMESPACE);
         accounts
             .delete("cluster-2", &DeleteParams::default())
@@ -170,12 +170,9 @@ pub(crate) async fn credentials_are_revoked_and_rotated_under_load(world: &World
         seconds += 1;
         let wanted = format!("{seconds}s");
         put(world, &shop, &wanted).await;
-        for cluster in [0, 1] {
-            arrived(world, cluster, &shop, &wanted).await;
-        }
+        arrived_everywhere(world, &shop, &wanted).await;
         told(world, &shop, "True").await;
-        assert_nothing_lost(&before[0], &identities(world, 0).await);
-        assert_nothing_lost(&before[1], &identities(world, 1).await);
+        assert_nothing_lost_anywhere(world, &before).await;
     }
     tell(&server);
 }
@@ -186,9 +183,7 @@ pub(crate) async fn a_cluster_that_is_deregistered_while_it_is_away_keeps_what_i
     let server = Replica::start(world.start.clone()).await;
     let shop = world.shop().await;
     put(world, &shop, "2s").await;
-    for cluster in [0, 1] {
-        arrived(world, cluster, &shop, "2s").await;
-    }
+    arrived_everywhere(world, &shop, "2s").await;
     let before = identities(world, 1).await;
     testbed::stop(2);
     ready(world, "cluster-2", "False").await;
@@ -229,9 +224,7 @@ pub(crate) async fn a_cluster_that_is_registered_twice_keeps_what_it_has_and_say
     let _server = Replica::start(world.start.clone()).await;
     let shop = world.shop().await;
     put(world, &shop, "2s").await;
-    for cluster in [0, 1] {
-        arrived(world, cluster, &shop, "2s").await;
-    }
+    arrived_everywhere(world, &shop, "2s").await;
     told(world, &shop, "True").await;
     let before = identities(world, 1).await;
     let remote = &kubeconfigs()[2];
@@ -248,9 +241,7 @@ pub(crate) async fn a_cluster_that_is_registered_twice_keeps_what_it_has_and_say
         .await;
     ready(world, "again", "True").await;
     put(world, &shop, "3s").await;
-    for cluster in [0, 1] {
-        arrived(world, cluster, &shop, "3s").await;
-    }
+    arrived_everywhere(world, &shop, "3s").await;
     // Each of the two registrations marks the objects as its own, and the other one puts that right.
     let policies = world.own("TrafficPolicy");
     let is_unsettled = |object: &DynamicObject| !is("Programmed", "True")(object);
@@ -268,8 +259,6 @@ pub(crate) async fn a_cluster_that_is_registered_twice_keeps_what_it_has_and_say
         .until_gone(&destinations, &shop.destination("again"))
         .await;
     put(world, &shop, "4s").await;
-    for cluster in [0, 1] {
-        arrived(world, cluster, &shop, "4s").await;
-    }
+    arrived_everywhere(world, &shop, "4s").await;
     assert_nothing_lost(&before, &identities(world, 1).await);
 }

@@ -19,23 +19,13 @@ mod world;
 
 use std::sync::Arc;
 
+use ferromesh_e2e::facts;
+use ferromesh_e2e::world::Fact;
 use libtest_mimic::{Arguments, Trial};
 use tokio::runtime::Runtime;
 use tokio::sync::OnceCell;
 
 use crate::world::World;
-
-/// Lists facts, each a function that takes the world.
-macro_rules! facts {
-    ($run:ident: $($module:ident::$fact:ident,)*) => {
-        [$($run(
-            concat!(stringify!($module), "::", stringify!($fact)),
-            |world| Box::pin($module::$fact(world)),
-        ),)*]
-    };
-}
-
-type Fact = for<'a> fn(&'a World) -> std::pin::Pin<Box<dyn Future<Output = ()> + Send + 'a>>;
 
 fn main() {
     let arguments = Arguments::from_args();

@@ -1,5 +1,6 @@
 //! What people write, and what becomes of it in the clusters.
 
+use ferromesh_e2e::world::timeout;
 use ferromesh_e2e::yaml;
 use kube::ResourceExt;
 use kube::api::{DeleteParams, DynamicObject, Patch, PatchParams};
@@ -8,10 +9,6 @@ use serde_json::json;
 use crate::world::{World, found, is, is_current};
 
 const TIMEOUT: &str = "{ requestTimeout: 2s }";
-
-fn timeout(object: &DynamicObject) -> Option<&str> {
-    object.data["spec"]["http"][0]["timeout"].as_str()
-}
 
 pub(crate) async fn a_new_service_is_discovered_and_known_in_both_clusters(world: &World) {
     let shop = world.shop().await;
