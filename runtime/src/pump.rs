@@ -13,8 +13,9 @@
 //! - Between `Synced` and the next `Started`, `Applied`, `Invalid` and `Deleted` are in the order of the
 //!   API server.
 //! - An API server that is restored from a backup goes back in time: versions that were seen come a second
-//!   time, for something else, and a watch from one of them is silent until then. Where that is noticed a
-//!   relist begins, and what it shows may have a lower version than what was known.
+//!   time, for something else, and a watch from one of them is silent until then. A relist begins at once
+//!   where its versions are behind what was seen, and otherwise when a watch's timeout has passed since
+//!   watches began to break. What it shows may have a lower version than what was known.
 //! - `Failed` comes at once and again on each further attempt, until `Recovered`. Neither changes what is
 //!   known: an API server that does not answer has deleted nothing.
 
@@ -180,11 +181,12 @@ where
 {
     let pump = Pump {
         prune: config.prune,
-        idle_timeout: config.watch_timeout.max(Duration::from_secs(1)) + IDLE_MARGIN,
+        watch_timeout: config.watch_timeout.max(Duration::from_secs(1)),
         source: Source::new(api, &config),
         sink,
         backoff,
         failing_since: None,
+        doubted_since: None,
     };
     match cancel.run_until_cancelled(pump.run()).await {
         None => Ended::Cancelled,
@@ -202,9 +204,12 @@ struct Pump<K, S> {
     source: Source<K>,
     sink: S,
     prune: fn(&mut K),
-    idle_timeout: Duration,
+    watch_timeout: Duration,
     backoff: ExponentialBackoff,
     failing_since: Option<Instant>,
+    /// Since when what has been listed may be of another time than what is watched: a watch has broken, as
+    /// when an API server is restored.
+    doubted_since: Option<Instant>,
 }
 
 /// What to do next.
@@ -212,7 +217,7 @@ enum State {
     Relist,
     /// Watch from this resource version on.
     Watch(String),
-    /// The same after a watch that has broken, unless the API server has gone back behind that version.
+    /// The same after a watch that has broken, unless the API server may have gone back in time.
     Resume(String),
 }
 
@@ -260,6 +265,7 @@ where
                     let error = self.source.no_resource_version();
                     return self.stumble(error, State::Relist).await;
                 };
+                self.doubted_since = None;
                 self.sink.send(Observed::Synced).await?;
                 return Ok(State::Watch(version));
             }
@@ -267,7 +273,13 @@ where
     }
 
     /// To restore an API server is to stop it, and that breaks watches: it is asked for its version only then.
+    /// It may have passed by the version that was seen, and nobody can tell. Watches may break for long and
+    /// all day, so that what was listed is doubted for a while before it is listed anew.
     async fn resume(&mut self, version: String) -> Result<State, Closed> {
+        let since = *self.doubted_since.get_or_insert_with(Instant::now);
+        if since.elapsed() >= self.watch_timeout {
+            return Ok(State::Relist);
+        }
         match self.source.newest().await {
             Ok(newest) if is_before(newest.as_deref(), &version) => {
                 tracing::warn!(
@@ -291,26 +303,29 @@ where
         let began = Instant::now();
         let mut has_spoken = false;
         loop {
-            let event = match tokio::time::timeout(self.idle_timeout, events.next()).await {
-                Ok(Ok(Some(event))) => event,
-                // The link is dead.
-                Err(_) => return Ok(State::Resume(version)),
-                Ok(Ok(None)) if self.is_planned_end(began) => return Ok(State::Watch(version)),
-                Ok(Ok(None)) if has_spoken || began.elapsed() >= SHORT_WATCH => {
-                    return Ok(State::Resume(version));
-                }
-                Ok(Ok(None)) => {
-                    let error = self.source.short_watch();
-                    return self.stumble(error, State::Resume(version)).await;
-                }
-                // A watch that has been of use may break; if more is wrong, the next request tells.
-                Ok(Err(error)) if has_spoken && !error.is_expired() => {
-                    tracing::debug!(error = &error as &dyn std::error::Error, "watch broke");
-                    tokio::time::sleep(self.backoff.delay()).await;
-                    return Ok(State::Resume(version));
-                }
-                Ok(Err(error)) => return self.stumble(error, State::Resume(version)).await,
-            };
+            let event =
+                match tokio::time::timeout(self.watch_timeout + IDLE_MARGIN, events.next()).await {
+                    Ok(Ok(Some(event))) => event,
+                    // The link is dead.
+                    Err(_) => return Ok(State::Resume(version)),
+                    Ok(Ok(None)) if self.is_planned_end(began) && self.doubted_since.is_none() => {
+                        return Ok(State::Watch(version));
+                    }
+                    Ok(Ok(None)) if has_spoken || began.elapsed() >= SHORT_WATCH => {
+                        return Ok(State::Resume(version));
+                    }
+                    Ok(Ok(None)) => {
+                        let error = self.source.short_watch();
+                        return self.stumble(error, State::Resume(version)).await;
+                    }
+                    // A watch that has been of use may break; if more is wrong, the next request tells.
+                    Ok(Err(error)) if has_spoken && !error.is_expired() => {
+                        tracing::debug!(error = &error as &dyn std::error::Error, "watch broke");
+                        tokio::time::sleep(self.backoff.delay()).await;
+                        return Ok(State::Resume(version));
+                    }
+                    Ok(Err(error)) => return self.stumble(error, State::Resume(version)).await,
+                };
             has_spoken = true;
             if let Some(newer) = event.version {
                 version = newer;
@@ -325,8 +340,7 @@ where
 
     /// Whether a watch that began then has lasted for as long as it was to.
     fn is_planned_end(&self, began: Instant) -> bool {
-        let timeout = self.idle_timeout.saturating_sub(IDLE_MARGIN);
-        timeout > SHORT_WATCH && began.elapsed() >= timeout
+        self.watch_timeout > SHORT_WATCH && began.elapsed() >= self.watch_timeout
     }
 
     async fn hand_over(

@@ -128,7 +128,7 @@ async fn crowd(
     people.register_all(world);
     let clusters: Vec<_> = world.managed().map(str::to_owned).collect();
     let crowded = dice.one(&clusters).clone();
-    let before = world.back_up(&crowded);
+    let before = world.api(&crowded).snapshot();
     people.crowd(world, &crowded);
     people.federate_all(world);
     note("many services, known everywhere");

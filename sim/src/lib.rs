@@ -37,6 +37,7 @@
     reason = "Tokio takes a seed for the order of what is ready at once only under tokio_unstable"
 )]
 
+mod broken;
 mod day;
 mod dice;
 mod exam;

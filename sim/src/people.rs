@@ -6,6 +6,7 @@ use ferromesh_core::{Kind, OutputKind};
 use ferromesh_testkit::fleet::{Fleet, Service, broad_policy};
 use serde_json::{Value, json};
 
+use crate::broken::Broken;
 use crate::dice::Dice;
 use crate::registration::{deregister, garble, is_let_in, is_registered, register, registered};
 use crate::world::{NAMESPACE, World, again, input, output};
@@ -25,8 +26,9 @@ pub(crate) struct People {
     dice: Dice,
     /// Objects that people have put where ours belong: the cluster and the object.
     planted: Vec<(String, Value)>,
-    /// Objects that they have written so that nobody can read them: the cluster and how they were before.
-    broken: Vec<(String, Value)>,
+    /// Objects that they have written so that nobody can read them. They stay here: what was mended may come
+    /// back from a backup.
+    broken: Vec<Broken>,
     /// Access policies, by what they are called.
     access: Vec<Value>,
     /// How many tokens they have made.
@@ -139,13 +141,8 @@ impl People {
         }
     }
 
-    /// Puts back what they have broken and what is still there.
-    fn mend(&mut self, world: &World) {
-        for (place, object) in self.broken.drain(..) {
-            if world.holds(&place, &object) {
-                world.put(&place, &object);
-            }
-        }
+    fn mend(&self, world: &World) {
+        self.broken.iter().for_each(|broken| broken.mend(world));
     }
 
     /// Registers a cluster with a new token, or gives it one.
@@ -334,44 +331,16 @@ impl People {
 
     /// Writes an object so that nobody can read it, as under an earlier definition of its kind.
     fn break_something(&mut self, world: &World) -> String {
-        if !self.broken.is_empty() && self.dice.percent(70) {
+        if self.broken.iter().any(|broken| broken.is_broken(world)) && self.dice.percent(70) {
             self.mend(world);
             return "people mend what they have broken".to_owned();
         }
-        let places: Vec<_> = world.places().collect();
-        let place = *self.dice.one(&places);
-        let (kind, field) = *self.dice.one(if place.is_empty() {
-            &[
-                (Kind::TrafficPolicy, "policy"),
-                (Kind::AccessPolicy, "allowedMethods"),
-                (Kind::VirtualMesh, "meshes"),
-                (Kind::KubernetesCluster, "clusterDomain"),
-            ][..]
-        } else {
-            &[
-                (Kind::Service, "ports"),
-                (Kind::Deployment, "template"),
-                (Kind::Pod, "containers"),
-            ][..]
-        });
-        let objects = world.api(place).list(&input(kind));
-        if objects.is_empty() {
+        let Some(broken) = Broken::one(world, &mut self.dice) else {
             return "people find nothing to break".to_owned();
-        }
-        let mut object = self.dice.one(&objects).clone();
-        // It may have been deleted and made anew when it is written as it was.
-        let metadata = object["metadata"].as_object_mut();
-        metadata.map(|fields| fields.remove("uid"));
-        let mut broken = object.clone();
-        // Sometimes nothing can be read of it, and sometimes a field cannot.
-        match self.dice.below(2) {
-            1 if broken["spec"].is_object() => broken["spec"][field] = json!("none"),
-            _ => broken["spec"] = json!("none"),
-        }
-        world.put(place, &broken);
-        let name = object["metadata"]["name"].clone();
-        self.broken.push((place.to_owned(), object));
-        format!("people break the {} {name} in {place:?}", kind.name())
+        };
+        let told = format!("people break the {broken}");
+        self.broken.push(broken);
+        told
     }
 
     /// Puts an object where ours may come to stand, or takes the first one away.

@@ -240,7 +240,7 @@ impl Trouble {
 
     fn back_up(&mut self) -> String {
         let place = self.place();
-        let snapshot = self.world.back_up(&place);
+        let snapshot = self.world.api(&place).snapshot();
         let said = format!("{place:?} is backed up");
         self.backups.push((place, snapshot));
         said

@@ -22,8 +22,9 @@ use crate::truth::Truth;
 use crate::world::{LEASE, NAMESPACE, World, input, inputs, leases, output};
 
 /// What a replica knows may be as old as this: the longest partition, the time after which a watch that
-/// says nothing is given up, and what follows until its list has been read again.
-const STALE: Duration = Duration::from_mins(4);
+/// says nothing is given up, that for which a list is kept though watches break, and what follows until it
+/// has been read again.
+const STALE: Duration = Duration::from_mins(6);
 
 /// Whoever has lost the lease to somebody who did not wait for it to expire may write until he asks again.
 const UNAWARE: Duration = Duration::from_secs(11);

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Mutex;
 
 use ferromesh_core::{Kind, OutputKind, State, for_each_kind};
-use ferromesh_testkit::fakeapi::{FakeApi, Kind as Served, Snapshot};
+use ferromesh_testkit::fakeapi::{FakeApi, Kind as Served};
 use jiff::Timestamp;
 use kube::Resource;
 use serde_json::Value;
@@ -23,8 +23,6 @@ pub(crate) const LEASE: &str = "ferromesh";
 pub(crate) const PEOPLE: &str = "people";
 /// What the name of a cluster ends with that is registered a second time, under another name.
 const AGAIN: &str = "-again";
-/// What others write after a backup.
-const OTHERS: u32 = 1000;
 /// When every day begins: what is signed in it says so.
 const MORNING: Timestamp = Timestamp::constant(1_767_225_600, 0);
 
@@ -165,17 +163,6 @@ impl World {
         accepted.is_some_and(|accepted| accepted.contains(token))
     }
 
-    /// What an API server holds now, for a later day. Between that and the day on which it is gone back to
-    /// others write, too: versions that were seen since then are not reached again at once.
-    pub(crate) fn back_up(&self, cluster: &str) -> Snapshot {
-        let api = self.api(cluster);
-        let snapshot = api.snapshot();
-        for _ in 0..OTHERS {
-            api.bookmark(&leases());
-        }
-        snapshot
-    }
-
     /// What time it is: seconds of Tokio's paused clock.
     pub(crate) fn now(&self) -> Timestamp {
         MORNING + self.journal.began().elapsed()
@@ -195,15 +182,6 @@ impl World {
         let kind = kind.expect("people write what is served");
         let put = self.api(cluster).put(PEOPLE, kind, object);
         assert!(put.is_object(), "{object} was not stored");
-    }
-
-    /// Whether there is an object of this name.
-    pub(crate) fn holds(&self, cluster: &str, object: &Value) -> bool {
-        let text = |field: &str| object["metadata"][field].as_str().unwrap_or_default();
-        let mut kinds = self.clusters[cluster].kinds.iter();
-        let kind = kinds.find(|kind| object["kind"] == *kind.name());
-        let found = kind.map(|kind| self.api(cluster).get(kind, text("namespace"), text("name")));
-        found.flatten().is_some()
     }
 
     /// Deletes an object, as people do.

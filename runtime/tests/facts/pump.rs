@@ -321,6 +321,45 @@ async fn a_server_that_has_gone_back_in_time_is_listed_anew() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_server_that_has_gone_back_and_caught_up_is_listed_anew_after_a_while() {
+    let server = ApiServer::new();
+    for name in ["a", "b", "c"] {
+        server.apply(MAPS, map(name));
+    }
+    let mut pump = pump_maps(&server);
+    pump.expect(&["started", "present shop/a", "present shop/b"])
+        .await;
+    pump.expect(&["present shop/c", "synced"]).await;
+    watching(&server).await;
+    let began = Instant::now();
+    server.go_back(1);
+    for name in ["d", "e", "f"] {
+        server.apply(MAPS, map(name));
+    }
+    // The first two have versions that had been seen before.
+    pump.expect(&["applied shop/f", "started", "present shop/d"])
+        .await;
+    pump.expect(&["present shop/e", "present shop/f", "synced"])
+        .await;
+    assert!(began.elapsed() <= Config::<ConfigMap>::default().watch_timeout);
+}
+
+#[tokio::test(start_paused = true)]
+async fn watches_that_keep_breaking_are_no_reason_to_list_all_day() {
+    let server = ApiServer::new();
+    let mut pump = pump_maps(&server);
+    pump.expect(&["started", "synced"]).await;
+    let began = Instant::now();
+    while began.elapsed() < Duration::from_hours(1) {
+        tokio::time::sleep(Duration::from_secs(30)).await;
+        server.end_watches();
+    }
+    let mut lists = server.requests(Verb::List);
+    lists.retain(|list| !list.ends_with("limit=1"));
+    assert!((10..=13).contains(&lists.len()), "{}", lists.len());
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_bookmark_moves_the_position() {
     let server = ApiServer::new();
     let mut pump = pump_maps(&server);
