@@ -6,8 +6,8 @@
 //!
 //! A CA is replaced in this order: the next one is added to what API servers are to believe
 //! (`Task::StageCa`); it is written into the registration, and an API server is seen to ask by
-//! that very registration; a little later, when others have heard of it too, it signs
-//! (`Task::SwitchCa`); and after an overlap, in which slower replicas show the certificate before,
+//! that very registration (`Task::NoteBelief`); a little later, when others have heard of it too, it
+//! signs (`Task::SwitchCa`); and after an overlap, in which slower replicas show the certificate before,
 //! the old one is believed no longer (`Task::DropOldCa`). The annotation [`ROTATE_CA_ANNOTATION`]
 //! on the Secret begins this at once.
 
@@ -35,6 +35,9 @@ use crate::metrics::Metrics;
 pub const ROTATE_CA_ANNOTATION: &str = "admission.mesh.gloo.solo.io/rotate-ca";
 /// Annotation on the Secret: how many CAs there have been.
 const EPOCH_ANNOTATION: &str = "admission.mesh.gloo.solo.io/ca-epoch";
+/// Annotation on the Secret: by which bundle an API server was first seen to ask, and when. Kept here, so
+/// that it counts for a replica that takes over.
+const BELIEVED_ANNOTATION: &str = "admission.mesh.gloo.solo.io/ca-believed";
 /// Annotation on the Secret: when the CA began to sign.
 const SWITCHED_ANNOTATION: &str = "admission.mesh.gloo.solo.io/ca-switched";
 
@@ -146,8 +149,6 @@ pub struct Keeper<N> {
     bundle: watch::Sender<Option<Bundle>>,
     /// The mark of the bundle that an API server was seen to use.
     in_use: watch::Receiver<Option<String>>,
-    /// Which one that was last, and since when.
-    believed: Option<(String, Timestamp)>,
     metrics: Metrics,
     now: N,
 }
@@ -169,7 +170,6 @@ impl<N: Fn() -> Timestamp> Keeper<N> {
             served,
             bundle: watch::Sender::default(),
             in_use,
-            believed: None,
             metrics,
             now,
         }
@@ -213,17 +213,13 @@ impl<N: Fn() -> Timestamp> Keeper<N> {
     /// Looks at the Secret once, does what is due, and shows what it holds.
     pub async fn round(&mut self) -> Result<(), Error> {
         let in_use = self.in_use.borrow_and_update().clone();
-        let is_known = self.believed.as_ref().map(|(mark, _)| mark) == in_use.as_ref();
-        if !is_known {
-            self.believed = in_use.map(|mark| (mark, (self.now)()));
-        }
         for _ in 0..ATTEMPTS {
             let stored = self.api.get_opt(&self.options.secret).await;
             let stored = stored.map_err(|source| Error::Read {
                 secret: self.name(),
                 source: Box::new(source),
             })?;
-            let (material, wanted) = self.next(stored)?;
+            let (material, wanted) = self.next(stored, in_use.as_deref())?;
             match wanted {
                 None => return self.show(&material),
                 Some(mut secret) => {
@@ -241,7 +237,11 @@ impl<N: Fn() -> Timestamp> Keeper<N> {
     }
 
     /// What is to be served, and the Secret to write for it.
-    fn next(&self, stored: Option<Secret>) -> Result<(Material, Option<Secret>), Error> {
+    fn next(
+        &self,
+        stored: Option<Secret>,
+        in_use: Option<&str>,
+    ) -> Result<(Material, Option<Secret>), Error> {
         let now = (self.now)();
         let names = &self.options.names;
         let Some(stored) = stored else {
@@ -282,14 +282,16 @@ impl<N: Fn() -> Timestamp> Keeper<N> {
             }
         };
         let mark = Bundle::new(material.bundle.to_pem()?).mark;
-        let settling = signed(self.options.settling);
+        let believed = annotation(BELIEVED_ANNOTATION).and_then(|text| {
+            let (believed, since) = text.split_once(' ')?;
+            (believed == mark).then(|| since.parse().ok()).flatten()
+        });
         let task = material.due(&Surroundings {
             names,
             now,
-            is_bundle_in_use: self
-                .believed
-                .as_ref()
-                .is_some_and(|(believed, since)| *believed == mark && *since + settling <= now),
+            is_bundle_in_use: in_use == Some(&*mark),
+            believed,
+            settling: signed(self.options.settling),
             is_ca_unwanted: annotation(ROTATE_CA_ANNOTATION).is_some(),
             switched: annotation(SWITCHED_ANNOTATION).and_then(|text| text.parse().ok()),
             overlap: signed(self.options.overlap),
@@ -310,7 +312,11 @@ impl<N: Fn() -> Timestamp> Keeper<N> {
                 epoch = epoch.saturating_add(1);
                 annotations.remove(ROTATE_CA_ANNOTATION);
             }
+            Task::NoteBelief => {
+                annotations.insert(BELIEVED_ANNOTATION.to_owned(), format!("{mark} {now}"));
+            }
             Task::SwitchCa => {
+                annotations.remove(BELIEVED_ANNOTATION);
                 annotations.insert(SWITCHED_ANNOTATION.to_owned(), now.to_string());
             }
             Task::RenewLeaf | Task::DropOldCa => {}

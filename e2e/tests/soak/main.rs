@@ -2,8 +2,8 @@
 //! killed, stopped, restarted, the clusters taken away and back in time.
 //!
 //! `hack/soak` runs all of it, `hack/test` a tenth of that which is done many times: `FERROMESH_SOAK` is the
-//! share of the whole counts. Facts take turns, for each disturbs all the others. They are ignored unless asked for: they need clusters that
-//! nobody else uses, and minutes.
+//! share of the whole counts. Facts take turns, for each disturbs all the others. They are ignored unless
+//! asked for: they need clusters that nobody else uses, and minutes.
 
 #![allow(
     clippy::panic,
@@ -64,6 +64,7 @@ fn main() {
         back::a_mass_delete_that_follows_from_the_past_waits_for_a_person_under_a_running_server,
         days::a_day_on_which_the_server_is_killed_again_and_again_ends_like_any_other,
         replicas::of_two_replicas_only_the_holder_of_the_lease_writes_whatever_becomes_of_it,
+        reviews::no_review_fails_while_replicas_restart_and_their_certificates_rotate,
     });
     // What is done once takes as long in a part as in the whole.
     if percent() == 100 {
@@ -79,7 +80,6 @@ fn main() {
             outages::credentials_are_revoked_and_rotated_under_load,
             outages::a_cluster_that_is_deregistered_while_it_is_away_keeps_what_it_has,
             outages::a_cluster_that_is_registered_twice_keeps_what_it_has_and_says_so,
-            reviews::no_review_fails_while_replicas_restart_and_their_certificates_rotate,
         });
     }
     let conclusion = libtest_mimic::run(&arguments, trials);

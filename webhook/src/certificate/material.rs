@@ -62,7 +62,9 @@ pub(super) enum Task {
     RenewLeaf,
     /// The CA grows old, or somebody asks for another: one is made and believed from now on.
     StageCa,
-    /// API servers believe the next CA: it signs from now on.
+    /// An API server believes the next CA: the time of that is noted.
+    NoteBelief,
+    /// All API servers believe the next CA: it signs from now on.
     SwitchCa,
     /// Nobody shows a certificate of the CA before any more: it is believed no longer.
     DropOldCa,
@@ -77,6 +79,10 @@ pub(super) struct Surroundings<'a> {
     pub(super) now: Timestamp,
     /// Whether an API server has been seen to use this very bundle.
     pub(super) is_bundle_in_use: bool,
+    /// Since when that is noted, by whichever replica saw it first.
+    pub(super) believed: Option<Timestamp>,
+    /// How long after that all of them do.
+    pub(super) settling: SignedDuration,
     /// Whether somebody asks for another CA.
     pub(super) is_ca_unwanted: bool,
     /// When the CA that signs began to, if it had one before.
@@ -154,6 +160,8 @@ impl Material {
             names,
             now,
             is_bundle_in_use,
+            believed,
+            settling,
             is_ca_unwanted,
             switched,
             overlap,
@@ -162,8 +170,11 @@ impl Material {
             || verify::verify_serving(&self.leaf, names, &self.bundle, now).is_err();
         let is_old = self.ca.certificate().remaining(now) < CA_RENEWAL;
         if let Some(next) = &self.next {
-            if is_bundle_in_use && self.bundle.roots().contains(next.certificate()) {
-                return Some(Task::SwitchCa);
+            let is_staged = self.bundle.roots().contains(next.certificate());
+            match believed {
+                Some(since) if is_staged && since + settling <= now => return Some(Task::SwitchCa),
+                None if is_staged && is_bundle_in_use => return Some(Task::NoteBelief),
+                _ => {}
             }
         } else if is_old || is_ca_unwanted {
             return Some(Task::StageCa);
@@ -193,6 +204,7 @@ impl Material {
                     ..self
                 })
             }
+            Task::NoteBelief => Ok(self),
             Task::StageCa => {
                 let next = authority(epoch, now)?;
                 Ok(Self {
@@ -268,6 +280,8 @@ mod tests {
             names,
             now,
             is_bundle_in_use: true,
+            believed: Some(now),
+            settling: SignedDuration::ZERO,
             is_ca_unwanted: false,
             switched: None,
             overlap: SignedDuration::from_hours(1),
@@ -356,6 +370,7 @@ mod tests {
         assert!(serves(&staged, &before, late) && serves(&staged, &both, late));
         let unseen = Surroundings {
             is_bundle_in_use: false,
+            believed: None,
             ..at(names(), late)
         };
         assert_eq!(
@@ -363,6 +378,17 @@ mod tests {
             None,
             "nobody has been seen to believe it"
         );
+        let seen = Surroundings {
+            is_bundle_in_use: true,
+            ..unseen
+        };
+        assert_eq!(staged.due(&seen), Some(Task::NoteBelief));
+        let settling = Surroundings {
+            believed: Some(late),
+            settling: SignedDuration::from_secs(30),
+            ..at(names(), late + SignedDuration::from_secs(29))
+        };
+        assert_eq!(staged.due(&settling), None, "others have not heard yet");
         assert_eq!(staged.due(&at(names(), late)), Some(Task::SwitchCa));
 
         let switched = staged.perform(Task::SwitchCa, 2, names(), late).unwrap();
@@ -405,6 +431,7 @@ mod tests {
             .unwrap();
         let late = Surroundings {
             is_bundle_in_use: false,
+            believed: None,
             ..at(names(), begin() + days(80))
         };
         assert_eq!(material.due(&late), Some(Task::RenewLeaf));
