@@ -293,7 +293,6 @@ impl Delta {
             .any(|rival| {
                 rival
                     .slots()
-                    .into_iter()
                     .any(|slot| rival.key(slot).as_ref() == Some(gone))
             })
     }
@@ -375,7 +374,6 @@ impl State {
             translated.into_iter().flat_map(move |translated| {
                 translated
                     .slots()
-                    .into_iter()
                     .filter_map(move |slot| translated.render(slot, owner))
             })
         });

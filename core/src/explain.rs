@@ -448,7 +448,7 @@ impl State {
     fn outputs_of_destination(&self, key: &Key) -> Bounded<Reference> {
         let translated = self.translated(key).into_iter();
         let keys = translated.flat_map(|translated| {
-            let slots = translated.slots().into_iter();
+            let slots = translated.slots();
             slots.filter_map(move |slot| translated.key(slot))
         });
         keys.map(|key| Reference::output(&key)).collect()

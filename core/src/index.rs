@@ -91,6 +91,8 @@ pub struct DestinationIndex {
     by_federated_name: Relation<Arc<str>, Key>,
     /// By the virtual address that the formula gives them.
     by_virtual_ip: Relation<u32, Key>,
+    /// How many Services there are in a cluster.
+    clusters: Table<Arc<str>, usize>,
 }
 
 impl DestinationIndex {
@@ -106,6 +108,9 @@ impl DestinationIndex {
         self.by_service.insert(&service.reference, key.clone());
         self.by_federated_name.insert(&names, key.clone());
         self.by_virtual_ip.insert(&vip, key.clone());
+        let cluster = service.reference.cluster();
+        let others = self.clusters.get(cluster).copied().unwrap_or_default();
+        self.clusters.insert(cluster.into(), others + 1);
         if let Some(mesh) = default_gateway_of(destination) {
             self.default_gateways.insert(mesh, key.clone());
         }
@@ -123,6 +128,11 @@ impl DestinationIndex {
         self.by_service.remove(&service.reference, key);
         self.by_federated_name.remove(&names, key);
         self.by_virtual_ip.remove(&vip, key);
+        let cluster = service.reference.cluster();
+        match self.clusters.get_mut(cluster) {
+            Some(count) if *count > 1 => *count -= 1,
+            _ => drop(self.clusters.remove(cluster)),
+        }
         if let Some(mesh) = default_gateway_of(destination) {
             self.default_gateways.remove(mesh, key);
         }
@@ -141,6 +151,11 @@ impl DestinationIndex {
     /// The destination of a Service; the first by key where there are more.
     pub fn of_service(&self, service: &Key) -> Option<&Key> {
         self.by_service.get(service.clone()).next()
+    }
+
+    /// Whether there is a Service in a cluster.
+    pub fn has_service_in(&self, cluster: &str) -> bool {
+        self.clusters.contains_key(cluster)
     }
 
     /// Destinations that are the same Service, have the same federated name, or the same virtual

@@ -81,10 +81,7 @@ impl State {
     pub fn output_sets(&self) -> impl Iterator<Item = OutputSet> {
         let destinations = self.graph.records.keys().filter_map(|key| {
             let translated = self.translated(key)?;
-            let keys = translated
-                .slots()
-                .into_iter()
-                .filter_map(|slot| translated.key(slot));
+            let keys = translated.slots().filter_map(|slot| translated.key(slot));
             Some(OutputSet::of_destination(keys.collect(), [translated]))
         });
         let owner = &self.options.namespace;
@@ -299,7 +296,7 @@ fn candidates<'a>(index: &'a DestinationIndex, key: &OutputKey) -> Vec<&'a Key> 
 }
 
 fn has<'a>(translated: Translated<'a>, key: &OutputKey) -> Option<Slot<'a>> {
-    let mut slots = translated.slots().into_iter();
+    let mut slots = translated.slots();
     slots.find(|slot| translated.key(*slot).as_ref() == Some(key))
 }
 

@@ -4,7 +4,6 @@
 //! Whoever writes such a name has most likely misspelt it, so it is refused like any reference that
 //! leads nowhere. What is stored goes on: a cluster comes and goes, and so do pods.
 
-use std::cell::OnceCell;
 use std::collections::BTreeSet;
 use std::fmt;
 
@@ -79,8 +78,6 @@ pub(super) fn findings(state: &State, subject: &StatusKey) -> Vec<Finding> {
 struct Clusters<'a> {
     state: &'a State,
     registered: BTreeSet<&'a str>,
-    /// Worked out when it is needed: few objects name a cluster that is not registered.
-    inhabited: OnceCell<BTreeSet<&'a str>>,
     seen: BTreeSet<&'a str>,
     unknown: Vec<Finding>,
     more: usize,
@@ -91,7 +88,6 @@ impl<'a> Clusters<'a> {
         Self {
             state,
             registered: reference::registered(state).collect(),
-            inhabited: OnceCell::new(),
             seen: BTreeSet::new(),
             unknown: Vec::new(),
             more: 0,
@@ -140,8 +136,7 @@ impl<'a> Clusters<'a> {
     }
 
     fn name(&mut self, name: &'a str, path: impl FnOnce() -> String) {
-        let inhabited = || self.inhabited.get_or_init(|| inhabited(self.state));
-        let is_known = self.registered.contains(name) || inhabited().contains(name);
+        let is_known = self.registered.contains(name) || is_inhabited(self.state, name);
         if is_known || !self.seen.insert(name) {
             return;
         }
@@ -165,15 +160,12 @@ impl<'a> Clusters<'a> {
     }
 }
 
-/// Clusters in which something is known to be, registered or not: it was stored once, or was read
+/// Whether something is known to be in a cluster, registered or not: it was stored once, or was read
 /// from files.
-fn inhabited(state: &State) -> BTreeSet<&str> {
-    let sites = state.estate().sites.values();
-    let sites = sites.map(|site| site.cluster.as_ref());
-    let destinations = state.destinations().values();
-    let services = destinations.filter_map(|it| it.service.as_ref());
-    let services = services.map(|service| service.reference.cluster());
-    sites.chain(services).collect()
+fn is_inhabited(state: &State, cluster: &str) -> bool {
+    let mut sites = state.estate().sites.values();
+    sites.any(|site| *site.cluster == *cluster)
+        || state.graph.destination_index.has_service_in(cluster)
 }
 
 /// Subsets that a policy sends requests to and that no pod is in.

@@ -18,17 +18,32 @@ pub(crate) enum Changed<'a> {
 pub(crate) fn changes<'a, T>(
     before: Option<Translated<'a>>,
     after: Option<Translated<'a>>,
-    mut each: impl FnMut(Changed<'a>) -> Option<T>,
+    each: impl FnMut(Changed<'a>) -> Option<T>,
 ) -> Vec<T> {
-    let mut result = Vec::new();
-    let slots =
-        |translated: Option<Translated<'a>>| translated.map(Translated::slots).unwrap_or_default();
     let comparison = before
         .zip(after)
         .map(|(before, after)| Comparison::new(before, after));
-    let is_placed_alike = comparison.as_ref().is_some_and(|it| it.is_placed_alike);
-    let mut old: Vec<Option<Slot<'a>>> = slots(before).into_iter().map(Some).collect();
-    for (position, slot) in slots(after).into_iter().enumerate() {
+    match comparison {
+        Some(comparison) if comparison.has_same_places() => comparison.changes(each),
+        comparison => matched(before, after, comparison.as_ref(), each),
+    }
+}
+
+/// As [`changes`], where the objects of one have to be looked for among those of the other.
+fn matched<'a, T>(
+    before: Option<Translated<'a>>,
+    after: Option<Translated<'a>>,
+    comparison: Option<&Comparison<'a>>,
+    mut each: impl FnMut(Changed<'a>) -> Option<T>,
+) -> Vec<T> {
+    let mut result = Vec::new();
+    let slots = |translated: Option<Translated<'a>>| {
+        let slots = translated.map(Translated::slots);
+        slots.into_iter().flatten()
+    };
+    let is_placed_alike = comparison.is_some_and(|it| it.is_placed_alike);
+    let mut old: Vec<Option<Slot<'a>>> = slots(before).map(Some).collect();
+    for (position, slot) in slots(after).enumerate() {
         let Some(after) = after else { break };
         let is_twin = |old: &Option<Slot<'a>>| match (old, before) {
             (Some(old), _) if is_placed_alike => old.is_same_object(slot),
@@ -41,7 +56,7 @@ pub(crate) fn changes<'a, T>(
         } else {
             old.iter().position(is_twin)
         };
-        match (twin, &comparison) {
+        match (twin, comparison) {
             (Some(twin), Some(comparison)) => {
                 old[twin] = None;
                 if !comparison.is_same(slot) {
@@ -103,6 +118,38 @@ impl<'a> Comparison<'a> {
             is_placed_alike: is_placed_alike(before, after),
             parts: Alike::new(before, after),
         }
+    }
+
+    /// Whether both have the same places for objects: then nothing has to be looked for.
+    fn has_same_places(&self) -> bool {
+        let [old, new] = [self.before, self.after].map(|it| it.federation().map(|(it, _)| it));
+        self.is_placed_alike
+            && match (old, new) {
+                (Some(old), Some(new)) => {
+                    Arc::ptr_eq(&old.clients, &new.clients) || old.clients == new.clients
+                }
+                (None, None) => true,
+                _ => false,
+            }
+    }
+
+    /// What differs, place by place; what is gone comes last.
+    fn changes<T>(self, mut each: impl FnMut(Changed<'a>) -> Option<T>) -> Vec<T> {
+        let Self { before, after, .. } = self;
+        let (mut result, mut gone) = (Vec::new(), Vec::new());
+        for place in after.places() {
+            match (before.has(place), after.has(place)) {
+                (true, true) if self.is_same(place) => {}
+                (true, true) => result.extend(each(Changed::Differs(after, place))),
+                (false, true) => result.extend(each(Changed::Added(after, place))),
+                (true, false) => gone.extend(before.key(place)),
+                (false, false) => {}
+            }
+        }
+        for key in gone {
+            result.extend(each(Changed::Removed(key)));
+        }
+        result
     }
 
     /// Whether both render an object alike.

@@ -87,37 +87,52 @@ impl<'a> Translated<'a> {
     }
 
     /// The objects that the destination has.
-    pub(crate) fn slots(self) -> Vec<Slot<'a>> {
-        let mut slots = Vec::new();
+    pub(crate) fn slots(self) -> impl Iterator<Item = Slot<'a>> {
+        self.places().filter(move |slot| self.has(*slot))
+    }
+
+    /// The objects that it may have, in the order of [`slots`](Self::slots).
+    pub(super) fn places(self) -> impl Iterator<Item = Slot<'a>> {
+        let local = self.parts().map(|_| {
+            [
+                LocalKind::DestinationRule,
+                LocalKind::VirtualService,
+                LocalKind::AuthorizationPolicy,
+            ]
+        });
+        let federation = self.federation().filter(|_| local.is_some());
+        let clients = federation.map(|(federation, _)| &*federation.clients);
+        let clients = clients.filter(|clients| !clients.is_empty());
+        let own = clients.map(|_| [OwnKind::ServiceEntry, OwnKind::DestinationRule]);
+        let remote = clients.unwrap_or_default().iter().flat_map(|client| {
+            [
+                RemoteKind::ServiceEntry,
+                RemoteKind::DestinationRule,
+                RemoteKind::VirtualService,
+            ]
+            .map(|kind| Slot::Remote(kind, client))
+        });
+        let local = local.into_iter().flatten().map(Slot::Local);
+        let own = own.into_iter().flatten().map(Slot::Own);
+        local.chain(own).chain(remote)
+    }
+
+    /// Whether it has one of them.
+    pub(super) fn has(self, place: Slot<'_>) -> bool {
         let Some(Parts { service, .. }) = self.parts() else {
-            return slots;
+            return false;
         };
         let routed = |origin: &str| {
             !service.ports.is_empty() && !self.record.routes.from(origin).groups.is_empty()
         };
-        slots.push(Slot::Local(LocalKind::DestinationRule));
-        if routed(service.reference.cluster()) {
-            slots.push(Slot::Local(LocalKind::VirtualService));
+        match place {
+            Slot::Local(LocalKind::VirtualService) => routed(service.reference.cluster()),
+            Slot::Local(LocalKind::AuthorizationPolicy) => self.record.authorization.is_some(),
+            Slot::Remote(RemoteKind::VirtualService, client) => routed(&client.cluster),
+            Slot::Local(LocalKind::DestinationRule)
+            | Slot::Own(OwnKind::ServiceEntry | OwnKind::DestinationRule)
+            | Slot::Remote(RemoteKind::ServiceEntry | RemoteKind::DestinationRule, _) => true,
         }
-        if self.record.authorization.is_some() {
-            slots.push(Slot::Local(LocalKind::AuthorizationPolicy));
-        }
-        let Some((federation, _)) = self.federation() else {
-            return slots;
-        };
-        if federation.clients.is_empty() {
-            return slots;
-        }
-        slots.push(Slot::Own(OwnKind::ServiceEntry));
-        slots.push(Slot::Own(OwnKind::DestinationRule));
-        for client in federation.clients.iter() {
-            slots.push(Slot::Remote(RemoteKind::ServiceEntry, client));
-            slots.push(Slot::Remote(RemoteKind::DestinationRule, client));
-            if routed(&client.cluster) {
-                slots.push(Slot::Remote(RemoteKind::VirtualService, client));
-            }
-        }
-        slots
     }
 
     /// Where an object stands.
