@@ -26,5 +26,7 @@ pub enum Change {
     Forget {
         /// The cluster.
         cluster: Arc<str>,
+        /// Whether its registration is gone and nobody was seen to delete it, as with [`Vanish`](Self::Vanish).
+        has_vanished: bool,
     },
 }

@@ -205,6 +205,22 @@ impl Delta {
         destinations.chain(meshes).chain(found)
     }
 
+    /// The name of every output that differs, but for what is found. Nothing of a destination is rendered for
+    /// it.
+    pub(crate) fn names(&self) -> impl Iterator<Item = OutputKey> {
+        let destinations = self.destinations.iter().flat_map(move |(key, moved)| {
+            let (before, after) = self.translated(key, moved);
+            changes(before, after, |change| match change {
+                Changed::Removed(gone) if self.is_taken_over(key, &gone) => None,
+                Changed::Added(..) | Changed::Differs(..) | Changed::Removed(_) => {
+                    change.into_key()
+                }
+            })
+        });
+        let meshes = self.meshes.iter().flat_map(|key| self.outputs_of_mesh(key));
+        destinations.chain(meshes.map(|change| change.key().clone()))
+    }
+
     /// Outputs of a mesh as a whole that differ.
     pub(crate) fn outputs_of_mesh(&self, mesh: &Key) -> impl Iterator<Item = OutputChange> + use<> {
         let render = |state: &State| {

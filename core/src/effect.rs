@@ -182,8 +182,8 @@ fn outcome(delta: &Delta, effect: Effect) -> Remark {
     let heading = format!("{} {}: ", parts.join(", "), plural(total, "object"));
     let mut names: Vec<String> = Vec::new();
     let mut length = heading.len();
-    for change in delta.outputs() {
-        let name = change.key().to_string();
+    for name in delta.names() {
+        let name = name.to_string();
         length += name.len() + ", ".len();
         let is_last = names.len() + 1 == total;
         let room_for_count = if is_last {

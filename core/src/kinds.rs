@@ -177,10 +177,13 @@ for_each_kind!(kinds);
 
 /// Reads the wire form of a kind; an error names the field.
 fn decode<T: DeserializeOwned>(object: &serde_json::Value) -> Result<T, Rejection> {
-    serde_path_to_error::deserialize(object).map_err(|error| Rejection {
-        path: error.path().to_string(),
-        code: Code::Invalid,
-        message: in_words(&error.inner().to_string()),
+    // To follow the path takes as long again as to read.
+    T::deserialize(object).or_else(|_| {
+        serde_path_to_error::deserialize(object).map_err(|error| Rejection {
+            path: error.path().to_string(),
+            code: Code::Invalid,
+            message: in_words(&error.inner().to_string()),
+        })
     })
 }
 

@@ -172,12 +172,7 @@ impl Delta {
         let mut sets = Vec::new();
         for (key, moved) in &self.destinations {
             let (before, after) = self.translated(key, moved);
-            let keys = changes(before, after, |change| match change {
-                Changed::Added(translated, slot) | Changed::Differs(translated, slot) => {
-                    translated.key(slot)
-                }
-                Changed::Removed(key) => Some(key),
-            });
+            let keys = changes(before, after, Changed::into_key);
             if keys.is_empty() {
                 continue;
             }
@@ -235,7 +230,7 @@ impl Delta {
         }
         was_in.is_some_and(|cluster| {
             let is_of_people = cluster.is_empty();
-            self.is_forgotten(cluster) || (is_of_people && !stays && !self.has_vanished)
+            !self.has_vanished && (self.is_forgotten(cluster) || (is_of_people && !stays))
         })
     }
 

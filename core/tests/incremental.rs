@@ -149,6 +149,7 @@ impl World {
                 self.objects.retain(|(_, key), _| key.cluster() != *cluster);
                 vec![Change::Forget {
                     cluster: (*cluster).into(),
+                    has_vanished: false,
                 }]
             }
         }
@@ -169,6 +170,7 @@ impl World {
                     0,
                     Change::Forget {
                         cluster: (*cluster).into(),
+                        has_vanished: false,
                     },
                 );
                 changes.extend(objects.cloned().map(Change::Upsert));

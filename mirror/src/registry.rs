@@ -48,13 +48,17 @@ pub(crate) struct Origin {
 /// What the registry is told.
 #[derive(Debug)]
 pub(crate) enum Event {
-    /// A Secret of our own namespace is there, with a kubeconfig or without, or is gone.
+    /// A Secret of our own namespace is there, with a kubeconfig.
     Credential {
         name: String,
-        kubeconfig: Option<Kubeconfig>,
+        kubeconfig: Kubeconfig,
     },
-    /// A `KubernetesCluster` is there, or is gone.
-    Declared { name: String, is_declared: bool },
+    /// It is gone, or has none.
+    NoCredential { name: String, has_vanished: bool },
+    /// A `KubernetesCluster` is there.
+    Declared { name: String },
+    /// It is gone.
+    NotDeclared { name: String, has_vanished: bool },
     /// A watch has something to tell.
     News(Origin, News),
 }
@@ -159,29 +163,19 @@ impl Registry {
 
     async fn take(&mut self, event: Event) {
         match event {
-            Event::Credential {
-                name,
-                kubeconfig: Some(kubeconfig),
-            } => self.accept(&name, &kubeconfig),
-            Event::Credential {
-                name,
-                kubeconfig: None,
-            } => {
+            Event::Credential { name, kubeconfig } => self.accept(&name, &kubeconfig),
+            Event::NoCredential { name, has_vanished } => {
                 if let Some(cluster) = self.clusters.get_mut(name.as_str()) {
                     cluster.lose_secret();
+                    cluster.has_vanished = has_vanished;
                     self.settle(&name).await;
                 }
             }
-            Event::Declared {
-                name,
-                is_declared: true,
-            } => self.entry(&name).is_declared = true,
-            Event::Declared {
-                name,
-                is_declared: false,
-            } => {
+            Event::Declared { name } => self.entry(&name).is_declared = true,
+            Event::NotDeclared { name, has_vanished } => {
                 if let Some(cluster) = self.clusters.get_mut(name.as_str()) {
                     cluster.is_declared = false;
+                    cluster.has_vanished = has_vanished;
                     self.settle(&name).await;
                 }
             }
@@ -242,9 +236,18 @@ impl Registry {
             return;
         }
         if let Some((cluster, gone)) = self.clusters.remove_entry(name) {
+            let has_vanished = gone.has_vanished;
             gone.end().await;
-            tracing::info!(cluster = &*cluster, "cluster is registered no more");
-            self.send(vec![Change::Forget { cluster }]).await;
+            tracing::info!(
+                cluster = &*cluster,
+                has_vanished,
+                "cluster is registered no more"
+            );
+            let forget = Change::Forget {
+                cluster,
+                has_vanished,
+            };
+            self.send(vec![forget]).await;
         }
     }
 
@@ -326,6 +329,7 @@ impl Registry {
             .filter(|name| !name.is_empty() && !self.clusters.contains_key(*name))
             .map(|name| Change::Forget {
                 cluster: Arc::clone(name),
+                has_vanished: false,
             })
             .collect();
         if !gone.is_empty() {

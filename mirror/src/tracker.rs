@@ -128,10 +128,17 @@ impl Tracker {
         self.counters.present.inc();
         self.report(&key, left_out);
         match &object {
-            Object::KubernetesCluster(_) => self.declare(&key, true),
+            Object::KubernetesCluster(_) => self.declare(&key),
             Object::Secret(_) if self.is_ours(&key) => {
                 let name = key.name().to_owned();
-                self.event(Event::Credential { name, kubeconfig });
+                self.event(match kubeconfig {
+                    Some(kubeconfig) => Event::Credential { name, kubeconfig },
+                    // Somebody has made something else of it.
+                    None => Event::NoCredential {
+                        name,
+                        has_vanished: false,
+                    },
+                });
             }
             Object::Deployment(deployment) => {
                 self.want(&key, deployment.istiod.is_some());
@@ -147,7 +154,7 @@ impl Tracker {
         let key = self.key(name);
         self.report(&key, Some(reason));
         if self.watch.kind == Kind::KubernetesCluster {
-            self.declare(&key, true);
+            self.declare(&key);
         }
         self.relist.insert(key.clone());
         self.change(vec![Change::Vanish(self.watch.kind, key)]);
@@ -157,7 +164,7 @@ impl Tracker {
     pub(crate) fn gone(&mut self, name: &NamespacedName) {
         let key = self.key(name);
         if self.relist.remove(&key) {
-            self.remove(&key);
+            self.remove(&key, false);
             self.change(vec![Change::Remove(self.watch.kind, key)]);
         }
     }
@@ -166,7 +173,7 @@ impl Tracker {
     pub(crate) fn finish(&mut self) {
         let vanished = self.relist.finish();
         for key in &vanished {
-            self.remove(key);
+            self.remove(key, true);
         }
         if !vanished.is_empty() {
             let kind = self.watch.kind;
@@ -196,15 +203,14 @@ impl Tracker {
         }
     }
 
-    fn remove(&mut self, key: &Key) {
+    fn remove(&mut self, key: &Key, has_vanished: bool) {
         self.counters.gone.inc();
         self.report(key, None);
+        let name = key.name().to_owned();
         match self.watch.kind {
-            Kind::KubernetesCluster => self.declare(key, false),
+            Kind::KubernetesCluster => self.event(Event::NotDeclared { name, has_vanished }),
             Kind::Secret if self.is_ours(key) => {
-                let name = key.name().to_owned();
-                let kubeconfig = None;
-                self.event(Event::Credential { name, kubeconfig });
+                self.event(Event::NoCredential { name, has_vanished });
             }
             Kind::Deployment => self.want(key, false),
             _ => {}
@@ -216,9 +222,9 @@ impl Tracker {
         key.cluster().is_empty() && key.namespace() == &*self.namespace
     }
 
-    fn declare(&mut self, key: &Key, is_declared: bool) {
+    fn declare(&mut self, key: &Key) {
         let name = key.name().to_owned();
-        self.event(Event::Declared { name, is_declared });
+        self.event(Event::Declared { name });
     }
 
     /// The configuration of a control plane is wanted, or no longer.
@@ -346,8 +352,10 @@ mod tests {
                     News::Unreadable(_, unreadable) => format!("{} unreadable", unreadable.count),
                     News::Probed(_) => panic!("a watch asks nothing: {news:?}"),
                 }),
-                Outcome::Event(Event::Declared { name, is_declared }) => {
-                    told.push(format!("{name} declared {is_declared}"));
+                Outcome::Event(Event::Declared { name }) => told.push(format!("{name} declared")),
+                Outcome::Event(Event::NotDeclared { name, has_vanished }) => {
+                    let how = if has_vanished { "vanished" } else { "deleted" };
+                    told.push(format!("{name} {how}"));
                 }
                 Outcome::Event(event) => panic!("unexpected: {event:?}"),
             }
@@ -439,10 +447,10 @@ mod tests {
             told(&mut tracker),
             [
                 "1 unreadable",
-                "east declared true",
+                "east declared",
                 "vanish east",
                 "0 unreadable",
-                "east declared false",
+                "east deleted",
                 "remove east",
             ]
         );

@@ -220,7 +220,7 @@ mod tests {
                 .prop_map(|(name, cluster)| Change::Remove(Kind::Service, Key::new(name, "", cluster))),
             2 => (cluster(), kind)
                 .prop_map(|(cluster, kind)| Change::Synced { cluster: cluster.into(), kind }),
-            1 => cluster().prop_map(|cluster| Change::Forget { cluster: cluster.into() }),
+            1 => cluster().prop_map(|cluster| Change::Forget { cluster: cluster.into(), has_vanished: false }),
         ]
     }
 

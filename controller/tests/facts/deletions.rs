@@ -3,9 +3,9 @@
 use ferromesh_core::Kind;
 use serde_json::json;
 
-use super::estate::{SHOP, destination, many, mesh};
+use super::estate::{SHOP, destination, install, many, mesh};
 use super::world::{
-    NAMESPACE, WHO, World, found, input, meta, put, until, until_gone, virtual_services,
+    NAMESPACE, WHO, World, found, input, istio, meta, put, until, until_gone, virtual_services,
 };
 
 const ANNOTATION: &str = "apply.mesh.gloo.solo.io/release-mass-delete";
@@ -64,6 +64,40 @@ async fn what_an_api_server_that_went_back_in_time_has_forgotten_was_not_deleted
     world.held("east").await;
     world.quiet().await;
     assert_eq!(written(), MANY + 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_cluster_whose_registration_was_forgotten_was_not_deregistered_by_hand() {
+    let world = World::with(&["west"]).await;
+    world.unite(&["west", "east"]);
+    world.quiet().await;
+    let before = world.management.snapshot();
+    install(&world.register("east"), "east");
+    world.add("east", &many(MANY));
+    world.quiet().await;
+    let entries = istio(ferromesh_istio::Kind::ServiceEntry);
+    let known = || world.cluster("west").list(&entries).len();
+    let all = known();
+    assert!(all > MANY, "{all}");
+
+    world.management.restore(&before);
+    world.held("west").await;
+    world.quiet().await;
+    assert_eq!(known(), all);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_cluster_that_is_deregistered_takes_along_what_makes_it_known_elsewhere() {
+    let world = World::with(&["west", "east"]).await;
+    world.unite(&["west", "east"]);
+    world.add("east", &many(MANY));
+    world.quiet().await;
+    let entries = istio(ferromesh_istio::Kind::ServiceEntry);
+    let known = || world.cluster("west").list(&entries).len();
+    let all = known();
+    world.deregister("east");
+    world.quiet().await;
+    assert!(known() + MANY < all, "{} of {all}", known());
 }
 
 #[tokio::test(start_paused = true)]

@@ -14,6 +14,16 @@ pub(crate) enum Changed<'a> {
     Removed(OutputKey),
 }
 
+impl Changed<'_> {
+    /// Which object it is.
+    pub(crate) fn into_key(self) -> Option<OutputKey> {
+        match self {
+            Self::Added(translated, slot) | Self::Differs(translated, slot) => translated.key(slot),
+            Self::Removed(key) => Some(key),
+        }
+    }
+}
+
 /// Compares what a destination had with what it has, object by object.
 pub(crate) fn changes<'a, T>(
     before: Option<Translated<'a>>,

@@ -53,7 +53,11 @@ impl State {
                     self.speak_for(&cluster, dirty, delta);
                 }
             }
-            Change::Forget { cluster } => {
+            Change::Forget {
+                cluster,
+                has_vanished,
+            } => {
+                delta.has_vanished |= has_vanished;
                 let there = Kind::ALL
                     .iter()
                     .filter(|kind| kind.scope() != Scope::Management);

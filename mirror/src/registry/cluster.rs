@@ -26,6 +26,8 @@ pub(super) struct Cluster {
     pub(super) origin: Origin,
     /// Whether there is a `KubernetesCluster` of its name.
     pub(super) is_declared: bool,
+    /// Whether nobody was seen to delete what of its registration was gone last.
+    pub(super) has_vanished: bool,
     /// What stands in the Secret of its name, if there is one with a kubeconfig.
     secret: Option<Fingerprint>,
     /// Why there is no client although there is a Secret.
@@ -58,6 +60,7 @@ impl Cluster {
         Self {
             origin,
             is_declared: false,
+            has_vanished: false,
             secret: None,
             problem: None,
             server: None,
