@@ -4,16 +4,18 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
+use ferromesh_core::Kind;
 use ferromesh_testkit::fakeapi::{Fault, Request, Snapshot};
 use serde_json::json;
 use tokio::time::{Instant, sleep};
 
 use crate::dice::Dice;
 use crate::network::Line;
+use crate::people::VIRTUAL_MESH;
 use crate::registration::{deregister, registered};
 use crate::replica::Replica;
 use crate::rival::{Rival, meddle};
-use crate::world::{LEASE, NAMESPACE, PEOPLE, World, leases, place_of};
+use crate::world::{LEASE, NAMESPACE, PEOPLE, World, input, leases, place_of};
 
 /// How long trouble lasts.
 const SHORTEST: Duration = Duration::from_millis(500);
@@ -252,7 +254,16 @@ impl Trouble {
         }
         let (place, snapshot) = self.dice.one(&self.backups).clone();
         let api = self.world.api(&place);
+        // Whoever restores a management cluster puts back the root that is younger than the backup.
+        let secret = input(Kind::Secret);
+        let name = format!("{VIRTUAL_MESH}.{NAMESPACE}");
+        let root = api.get(&secret, NAMESPACE, &name);
         api.restore(&snapshot);
+        if let Some(mut root) = root.filter(|_| place.is_empty()) {
+            let metadata = root["metadata"].as_object_mut();
+            metadata.map(|fields| fields.remove("uid"));
+            self.world.put(&place, &root);
+        }
         // The API server has been started again.
         self.world.network.cut(&place);
         if place.is_empty() {
