@@ -317,7 +317,7 @@ impl Trouble {
         let (reason, text) = match outcome {
             Outcome::Applied | Outcome::Unchanged | Outcome::Deleted => return None,
             Outcome::Foreign { .. } => (Reason::ForeignObject, outcome.to_string()),
-            Outcome::Contested { .. } => (Reason::ApplyFailed, outcome.to_string()),
+            Outcome::Contested { .. } => (Reason::Contested, outcome.to_string()),
             Outcome::Failed(error) => return Some(Self::from(error)),
         };
         Some(Self::new(reason, text))
@@ -333,7 +333,7 @@ impl Trouble {
     /// Its place among others: first what only a person can change.
     fn rank(&self) -> u8 {
         match self.reason {
-            Reason::ForeignObject => 0,
+            Reason::ForeignObject | Reason::Contested => 0,
             Reason::ClusterUnreachable => 2,
             _ => 1,
         }

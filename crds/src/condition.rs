@@ -104,6 +104,8 @@ pub enum Reason {
     ApplyFailed,
     /// An object of the same name belongs to somebody else.
     ForeignObject,
+    /// Somebody else keeps changing what follows from the object.
+    Contested,
     /// A certificate is being issued.
     Issuing,
     /// A cluster has not answered yet.
@@ -148,6 +150,7 @@ impl Reason {
             Self::ClusterUnreachable => "ClusterUnreachable",
             Self::ApplyFailed => "ApplyFailed",
             Self::ForeignObject => "ForeignObject",
+            Self::Contested => "Contested",
             Self::Issuing => "Issuing",
             Self::AwaitingCluster => "AwaitingCluster",
             Self::TrustDomainMismatch => "TrustDomainMismatch",

@@ -75,6 +75,14 @@ pub enum Warning {
     /// The remote cluster is the management cluster.
     #[error("the remote cluster is the management cluster itself: is that the right context?")]
     SameCluster,
+    /// The remote cluster is registered under another name, too.
+    #[error(
+        "the remote cluster is registered as {other}, too: everything in it is discovered twice, and the two registrations undo each other's work; deregister one of them"
+    )]
+    RegisteredTwice {
+        /// The other name.
+        other: String,
+    },
     /// No rights were given in a namespace of istiod, for it does not exist.
     #[error(
         "namespace {namespace} does not exist in the remote cluster: once Istio is installed there, register the cluster again, so that its certificate authority can be written"

@@ -46,6 +46,9 @@ pub async fn register(
     if !cluster_uid.is_empty() && self::cluster_uid(&management).await? == cluster_uid {
         progress(Event::Warning(Warning::SameCluster));
     }
+    for other in other_names(&management, registration, &cluster_uid).await? {
+        progress(Event::Warning(Warning::RegisteredTwice { other }));
+    }
     let absent = absent_namespaces(&remote, registration).await?;
     let on_remote: Vec<&Object> = draft
         .remote
@@ -156,6 +159,32 @@ pub(crate) fn check_same_cluster(
         }),
         _ => Ok(()),
     }
+}
+
+/// Other names under which the same cluster is registered, as far as they may be read.
+async fn other_names(
+    management: &Door<'_>,
+    registration: &Registration,
+    cluster_uid: &str,
+) -> Result<Vec<String>, Error> {
+    let clusters = ApiResource::erase::<KubernetesCluster>(&());
+    let registered = match management.list(&clusters, "").await {
+        Err(error) if error.failure() == Some(Failure::Forbidden) => None,
+        registered => registered?,
+    };
+    let namespace = registration.management_namespace.as_str();
+    let is_same = |it: &ObjectMeta| {
+        let uid = it
+            .annotations
+            .as_ref()
+            .and_then(|all| all.get(CLUSTER_UID_ANNOTATION));
+        it.namespace.as_deref() == Some(namespace)
+            && uid.is_some_and(|uid| !uid.is_empty() && uid == cluster_uid)
+    };
+    let registered = registered.into_iter().flatten().filter(is_same);
+    let mut names: Vec<_> = registered.filter_map(|it| it.name).collect();
+    names.retain(|name| name != registration.name.as_str());
+    Ok(names)
 }
 
 /// The namespaces of istiod that do not exist yet.

@@ -102,7 +102,8 @@ async fn quarrel(world: &Arc<World>, dice: &mut Dice) -> Result<(), Faults> {
         .flat_map(|kind| world.api("").list(&input(kind)))
         .any(|object| {
             let programmed = condition(&object, Type::Programmed);
-            programmed.to_string().contains("rival keeps changing it")
+            programmed["reason"] == "Contested"
+                && programmed.to_string().contains("rival keeps changing it")
         });
     // What it was changed to first was not taken back from anybody.
     let repairs = quarrel.await.unwrap_or_default().saturating_sub(1);

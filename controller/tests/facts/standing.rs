@@ -74,6 +74,38 @@ async fn what_somebody_makes_of_a_discovered_object_is_put_right() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn somebody_who_keeps_changing_an_object_is_named_by_the_policy_that_it_follows_from() {
+    let world = World::with(&["east"]).await;
+    world.time_out("timeout", &[], "2s");
+    world.quiet().await;
+    let (east, kind) = (world.cluster("east"), virtual_services());
+    for turn in 0..4 {
+        until(&east, &kind, SHOP, "reviews", |it| {
+            it["spec"]["hosts"] != json!(["theirs"])
+        })
+        .await;
+        east.edit("rival", &kind, SHOP, "reviews", |object| {
+            object["spec"]["hosts"] = json!(["theirs"]);
+            object["spec"]["exportTo"] = json!([turn.to_string()]);
+        });
+    }
+    let contested = ("False", "Contested");
+    let message = world
+        .told(Kind::TrafficPolicy, "timeout", "Programmed", contested)
+        .await;
+    assert!(
+        message.contains("rival keeps changing it"),
+        "the one who does it is named: {message}"
+    );
+    // Once he has left it alone for long enough nothing is said of it.
+    tokio::time::sleep(Duration::from_hours(1)).await;
+    let done = ("True", "Programmed");
+    world
+        .told(Kind::TrafficPolicy, "timeout", "Programmed", done)
+        .await;
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_foreign_object_is_left_alone_and_told_until_it_is_gone() {
     let world = World::with(&["east", "west"]).await;
     let east = world.cluster("east");

@@ -394,8 +394,11 @@ async fn a_name_that_another_cluster_has_is_refused() {
 #[tokio::test]
 async fn one_cluster_under_two_names_keeps_one_when_the_other_goes() {
     let both = Estate::new();
-    both.registered(&registration("east")).await;
-    both.registered(&registration("far-east")).await;
+    let alone = both.registered(&registration("east")).await;
+    let is_twice = |event: &Event| matches!(event, Event::Warning(Warning::RegisteredTwice { other }) if other == "east");
+    assert!(!alone.iter().any(is_twice));
+    let twice = both.registered(&registration("far-east")).await;
+    assert!(twice.iter().any(is_twice), "{twice:?}");
     let deregistration = Deregistration {
         name: "far-east".parse().unwrap(),
         management_namespace: "gloo-mesh".parse().unwrap(),
