@@ -33,7 +33,15 @@ pub enum Candidates<'a> {
 
 /// One label as an index term.
 fn term(key: &str, value: &str) -> Arc<str> {
-    format!("{key}={value}").into()
+    let mut term = String::new();
+    write_term(&mut term, key, value);
+    term.into()
+}
+
+/// Puts the term of a label in the place of another one.
+fn write_term(term: &mut String, key: &str, value: &str) {
+    term.clear();
+    term.extend([key, "=", value]);
 }
 
 impl Postings {
@@ -352,8 +360,10 @@ impl PolicyIndex {
             found.extend(members(
                 self.by_namespace.get(service.reference.namespace()),
             ));
+            let mut term = String::new();
             for (key, value) in service.labels.iter() {
-                found.extend(members(self.by_label.get(&term(key, value))));
+                write_term(&mut term, key, value);
+                found.extend(members(self.by_label.get(&*term)));
             }
         }
         found.sort_unstable();
