@@ -55,9 +55,20 @@ pub(crate) async fn run(args: Args, log: LogHandle) -> anyhow::Result<()> {
     );
     let management = management.client;
 
+    let config = lease::Config::new(&args.namespace, LEASE, &identity);
+    let lease = Lease::new(management.clone(), config, jitter.fork())?;
+    let claim = lease.claim();
+
+    let fence = claim.clone();
+    let connect = move |bytes: &[u8], options: &client::Options| {
+        let mut connection = client::from_bytes(bytes, options)?;
+        connection.client = lease::fenced(&connection.client, fence.clone());
+        Ok(connection)
+    };
     let (mirror, deltas) = Mirror::start(
         mirror::Options {
             client: options,
+            connect: Arc::new(connect),
             jitter: jitter.fork(),
             ..mirror::Options::new(&args.namespace, &args.settings_name)
         },
@@ -65,10 +76,6 @@ pub(crate) async fn run(args: Args, log: LogHandle) -> anyhow::Result<()> {
         &shutdown,
     );
     mirror.register(&mut registry);
-
-    let config = lease::Config::new(&args.namespace, LEASE, &identity);
-    let lease = Lease::new(management.clone(), config, jitter.fork())?;
-    let claim = lease.claim();
 
     let written = Metrics::default();
     written.register(&mut registry);
@@ -102,7 +109,7 @@ pub(crate) async fn run(args: Args, log: LogHandle) -> anyhow::Result<()> {
     tracing::info!(address = %running.address, "webhook");
 
     let controller = Controller {
-        management,
+        management: lease::fenced(&management, claim.clone()),
         mirror,
         metrics: written,
         sources: Sources::system(),

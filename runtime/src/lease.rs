@@ -7,7 +7,10 @@
 //!
 //! A holder that cannot renew gives up `duration - renew_deadline` before anybody else may take over. That
 //! is the time in which its last writes must have ended. A claim tells by itself when it is too old
-//! ([`Claim::is_held`]), should this process have been stopped for a while.
+//! ([`Claim::is_held`]), should this process have been stopped for a while; [`fenced`] clients ask it before
+//! each write.
+
+mod fence;
 
 use std::{
     env, fmt,
@@ -24,6 +27,7 @@ use kube::{Api, Client, api::PostParams};
 use tokio::{sync::watch, time::Instant};
 use tokio_util::sync::CancellationToken;
 
+pub use self::fence::fenced;
 use crate::{backoff::Jitter, telemetry::Chain};
 
 /// The share by which waits between attempts are spread.

@@ -9,7 +9,7 @@ use ferromesh_controller::{Controller, Metrics};
 use ferromesh_mirror::{Mirror, Options};
 use ferromesh_runtime::backoff::Jitter;
 use ferromesh_runtime::client;
-use ferromesh_runtime::lease::{Config, Lease};
+use ferromesh_runtime::lease::{Config, Lease, fenced};
 use ferromesh_runtime::shutdown::{Shutdown, Signal};
 use futures_util::stream;
 use jiff::SignedDuration;
@@ -149,12 +149,18 @@ impl Birth {
     async fn serve(&mut self, shutdown: &Shutdown) -> &'static str {
         let management = network::client(&self.world, &self.caller, "", None);
         let (world, caller) = (Arc::clone(&self.world), self.caller.clone());
+        let config = Config::new(NAMESPACE, LEASE, self.caller.identity.clone());
+        let lease = Lease::new(management.clone(), config, self.jitter.fork());
+        let lease = lease.expect("the rhythm is that of the server");
+        let claim = lease.claim();
+        let fence = claim.clone();
         let connect = move |bytes: &[u8], options: &client::Options| {
             let mut connection = client::from_bytes(bytes, options)?;
             let mut places = world.managed();
             let place = places.find(|place| address_of(place) == connection.server);
             let place = place.expect("kubeconfigs name clusters that there are");
-            connection.client = network::client(&world, &caller, place, token_in(bytes));
+            let client = network::client(&world, &caller, place, token_in(bytes));
+            connection.client = fenced(&client, fence.clone());
             Ok(connection)
         };
         let options = Options {
@@ -164,13 +170,9 @@ impl Birth {
             ..Options::default()
         };
         let (mirror, deltas) = Mirror::start(options, management.clone(), shutdown);
-        let config = Config::new(NAMESPACE, LEASE, self.caller.identity.clone());
-        let lease = Lease::new(management.clone(), config, self.jitter.fork());
-        let lease = lease.expect("the rhythm is that of the server");
-        let claim = lease.claim();
         let (world, clock) = (Arc::clone(&self.world), self.clock);
         let controller = Controller {
-            management,
+            management: fenced(&management, claim.clone()),
             mirror,
             metrics: Metrics::default(),
             sources: Sources {

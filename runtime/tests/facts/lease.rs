@@ -2,8 +2,11 @@ use std::time::Duration;
 
 use ferromesh_runtime::{
     backoff::Jitter,
-    lease::{Claim, Config, Ended, Error, Lease},
+    lease::{Claim, Config, Ended, Error, Lease, fenced},
 };
+use k8s_openapi::api::coordination::v1::Lease as Record;
+use kube::Api;
+use kube::api::PostParams;
 use serde_json::{Value, json};
 use tokio::{sync::watch, task::JoinHandle, time::Instant};
 use tokio_util::sync::CancellationToken;
@@ -295,4 +298,27 @@ async fn a_rhythm_that_cannot_work_is_refused() {
         assert!(matches!(refused, Err(Error::Rhythm { .. })), "{config:?}");
     }
     assert!(Lease::new(server.client(), good, Jitter::seeded(1)).is_ok());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_fenced_client_reads_always_and_writes_only_while_the_lease_is_held() {
+    let server = ApiServer::new();
+    server.apply(LEASES, record("somebody", "2026-01-01T00:00:00.000000Z"));
+    let (claim, seen) = watch::channel(Claim::Unknown);
+    let api: Api<Record> = Api::namespaced(fenced(&server.client(), seen), "home");
+    let write = async || {
+        let record = api.get("leader").await.expect("it may be read");
+        let written = api.replace("leader", &PostParams::default(), &record).await;
+        written.map(drop).map_err(|error| error.to_string())
+    };
+    let refused = write().await.unwrap_err();
+    assert!(refused.contains("lease is not held"), "{refused}");
+
+    let until = Instant::now() + Duration::from_secs(10);
+    claim.send_replace(Claim::Held { until });
+    write().await.unwrap();
+    // Nobody has told that it is over.
+    tokio::time::sleep(Duration::from_secs(10)).await;
+    write().await.unwrap_err();
+    assert_eq!(server.requests(Verb::Replace).len(), 1);
 }
