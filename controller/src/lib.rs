@@ -29,7 +29,7 @@ mod trust;
 
 use ferromesh_mirror::{Deltas, Handle};
 use ferromesh_runtime::backoff::Jitter;
-use ferromesh_runtime::lease::Claim;
+use ferromesh_runtime::lease::{Claim, fenced};
 use kube::Client;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
@@ -54,10 +54,12 @@ pub struct Controller {
 }
 
 impl Controller {
-    /// Waits until the lease is held, and works from then on, as [`run`](Self::run) does. What changes before
-    /// that is nobody's work here.
+    /// Waits until the lease is held, and works from then on, as [`run`](Self::run) does, while it is held.
+    /// What changes before that is nobody's work here.
+    ///
+    /// The clients of registered clusters are the mirror's, and must have been [`fenced`] where they are made.
     pub async fn lead(
-        self,
+        mut self,
         mut deltas: Deltas,
         mut claim: watch::Receiver<Claim>,
         cancel: CancellationToken,
@@ -72,6 +74,7 @@ impl Controller {
             Some(())
         };
         if let Some(Some(())) = cancel.run_until_cancelled(acquired).await {
+            self.management = fenced(&self.management, claim);
             self.run(&mut deltas, cancel).await;
         }
     }

@@ -109,7 +109,7 @@ pub(crate) async fn run(args: Args, log: LogHandle) -> anyhow::Result<()> {
     tracing::info!(address = %running.address, "webhook");
 
     let controller = Controller {
-        management: lease::fenced(&management, claim.clone()),
+        management,
         mirror,
         metrics: written,
         sources: Sources::system(),

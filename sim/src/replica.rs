@@ -172,7 +172,7 @@ impl Birth {
         let (mirror, deltas) = Mirror::start(options, management.clone(), shutdown);
         let (world, clock) = (Arc::clone(&self.world), self.clock);
         let controller = Controller {
-            management: fenced(&management, claim.clone()),
+            management,
             mirror,
             metrics: Metrics::default(),
             sources: Sources {

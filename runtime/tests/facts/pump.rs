@@ -70,6 +70,20 @@ async fn watching(server: &ApiServer) {
     tokio::time::sleep(Duration::from_secs(2)).await;
 }
 
+/// A server with three maps, which have been listed and are being watched.
+async fn watching_three() -> (ApiServer, Pumped<ConfigMap>) {
+    let server = ApiServer::new();
+    for name in ["a", "b", "c"] {
+        server.apply(MAPS, map(name));
+    }
+    let mut pump = pump_maps(&server);
+    pump.expect(&["started", "present shop/a", "present shop/b"])
+        .await;
+    pump.expect(&["present shop/c", "synced"]).await;
+    watching(&server).await;
+    (server, pump)
+}
+
 fn told<K: Resource>(observed: &Observed<K>) -> String {
     match observed {
         Observed::Started => "started".into(),
@@ -303,15 +317,7 @@ async fn what_happened_while_a_watch_was_down_is_not_missed() {
 
 #[tokio::test(start_paused = true)]
 async fn a_server_that_has_gone_back_in_time_is_listed_anew() {
-    let server = ApiServer::new();
-    for name in ["a", "b", "c"] {
-        server.apply(MAPS, map(name));
-    }
-    let mut pump = pump_maps(&server);
-    pump.expect(&["started", "present shop/a", "present shop/b"])
-        .await;
-    pump.expect(&["present shop/c", "synced"]).await;
-    watching(&server).await;
+    let (server, mut pump) = watching_three().await;
     server.go_back(1);
     // A watch from version 3 would not see it.
     server.apply(MAPS, map("d"));
@@ -322,15 +328,7 @@ async fn a_server_that_has_gone_back_in_time_is_listed_anew() {
 
 #[tokio::test(start_paused = true)]
 async fn a_server_that_has_gone_back_and_caught_up_is_listed_anew_after_a_while() {
-    let server = ApiServer::new();
-    for name in ["a", "b", "c"] {
-        server.apply(MAPS, map(name));
-    }
-    let mut pump = pump_maps(&server);
-    pump.expect(&["started", "present shop/a", "present shop/b"])
-        .await;
-    pump.expect(&["present shop/c", "synced"]).await;
-    watching(&server).await;
+    let (server, mut pump) = watching_three().await;
     let began = Instant::now();
     server.go_back(1);
     for name in ["d", "e", "f"] {
