@@ -371,7 +371,7 @@ impl State {
             workloads,
             destinations,
             ..
-        } = &self.graph;
+        } = &*self.graph;
         let meshes = meshes.all_found().cloned().map(Discovered::Mesh);
         let workloads = workloads.all_found().cloned().map(Discovered::Workload);
         let destinations = destinations

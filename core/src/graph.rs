@@ -305,12 +305,12 @@ impl<'a> Reader<'a> {
             .filter_map(|key| self.snapshot.traffic_policies.get(key))
             .filter(|policy| policy.rejections.is_empty() && policy.destinations.select(service))
             .filter(|policy| {
-                let key = PolicyKey {
-                    kind: Kind::TrafficPolicy,
-                    key: policy.key.clone(),
-                };
                 matches!(policy.destinations, Destinations::All)
-                    || !self.graph.missing.contains_key(&key)
+                    || self.graph.missing.is_empty()
+                    || !self.graph.missing.contains_key(&PolicyKey {
+                        kind: Kind::TrafficPolicy,
+                        key: policy.key.clone(),
+                    })
             })
             .cloned()
             .collect()

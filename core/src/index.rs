@@ -354,13 +354,15 @@ impl PolicyIndex {
 
     /// Proposes the policies that may select a destination, in key order.
     pub fn candidates(&self, service: Option<&KubeService>) -> Vec<&Key> {
-        let mut found: Vec<&Key> = self.broad.iter().collect();
+        // Room for what most destinations have: this is asked for each of them.
+        let mut found: Vec<&Key> = Vec::with_capacity(8);
+        found.extend(self.broad.iter());
         if let Some(service) = service {
             found.extend(members(self.by_service.get(&service.reference)));
             found.extend(members(
                 self.by_namespace.get(service.reference.namespace()),
             ));
-            let mut term = String::new();
+            let mut term = String::with_capacity(64);
             for (key, value) in service.labels.iter() {
                 write_term(&mut term, key, value);
                 found.extend(members(self.by_label.get(&*term)));

@@ -79,6 +79,10 @@ impl PartialOrd for Key {
 
 impl Ord for Key {
     fn cmp(&self, other: &Self) -> Ordering {
+        // What is found is mostly the very key that is looked for, and its text need not be fetched.
+        if Arc::ptr_eq(&self.text, &other.text) {
+            return Ordering::Equal;
+        }
         self.text
             .cmp(&other.text)
             .then_with(|| self.namespace_end.cmp(&other.namespace_end))

@@ -13,7 +13,7 @@
 //! [`federate`], [`record`] (what one destination becomes), [`translate`], [`own`] (who set a
 //! field), [`output`], [`delta`], [`status`], [`diagnose`], [`mod@judge`], [`effect`](self) (a
 //! change in words); at the doors [`manifest`], [`review`], [`report`] and [`explain`]; below them
-//! all [`table`], [`index`] and [`naming`].
+//! all [`table`], `shared`, [`index`] and [`naming`].
 
 pub mod change;
 pub mod delta;
@@ -38,6 +38,7 @@ pub mod own;
 pub mod record;
 pub mod report;
 pub mod review;
+mod shared;
 pub mod state;
 pub mod status;
 pub mod table;

@@ -170,13 +170,12 @@ impl Record {
         let policies = reader.access_policies(self.destination.service.as_ref());
         (self.authorization, self.access_policies) = if let Some(service) = self.service() {
             let (authorization, refused) = authorization(reader.estate(), service, &policies);
-            let mut applied: BTreeSet<_> = (0..policies.len()).collect();
-            for refused in &refused {
-                applied.remove(&refused.policy);
-            }
+            let is_refused = |position| refused.iter().any(|refused| refused.policy == position);
+            let applied = (0..policies.len()).filter(|position| !is_refused(*position));
+            let applied = applied.collect();
             (
                 authorization.map(Arc::new),
-                bind(policies, refused, &applied),
+                bind(policies, refused, applied),
             )
         } else {
             let bound = without_output(policies, |it| self.unsupported(reader, &it.destinations));
@@ -228,8 +227,9 @@ fn without_output<P>(
 fn bind<P>(
     policies: Vec<Arc<P>>,
     refused: Vec<Refused>,
-    applied: &BTreeSet<usize>,
+    mut applied: Vec<usize>,
 ) -> Arc<[Bound<P>]> {
+    applied.sort_unstable();
     let mut errors: BTreeMap<usize, Vec<Finding>> = BTreeMap::new();
     for Refused { policy, finding } in refused {
         let errors = errors.entry(policy).or_default();
@@ -243,7 +243,7 @@ fn bind<P>(
         .map(|(position, policy)| Bound {
             policy,
             errors: errors.remove(&position).unwrap_or_default().into(),
-            is_applied: applied.contains(&position),
+            is_applied: applied.binary_search(&position).is_ok(),
         })
         .collect()
 }
@@ -251,19 +251,14 @@ fn bind<P>(
 impl Routes {
     /// Routes for callers in `origin`.
     pub fn from(&self, origin: &str) -> &Arc<Traffic> {
-        self.special(origin).unwrap_or(&self.common)
-    }
-
-    /// Routes for callers in every cluster that no source selector names.
-    pub(crate) fn common(&self) -> &Arc<Traffic> {
-        &self.common
-    }
-
-    /// Routes for callers in `origin`, if a source selector names it.
-    pub(crate) fn special(&self, origin: &str) -> Option<&Arc<Traffic>> {
         let mut special = self.special.iter();
-        let (_, traffic) = special.find(|(cluster, _)| **cluster == *origin)?;
-        Some(traffic)
+        let named = special.find(|(cluster, _)| **cluster == *origin);
+        named.map_or(&self.common, |(_, traffic)| traffic)
+    }
+
+    /// Whether callers in every cluster have the same.
+    pub(crate) fn are_uniform(&self) -> bool {
+        self.special.is_empty()
     }
 
     fn new(
@@ -286,12 +281,11 @@ impl Routes {
             origins.extend(clients.map(|client| &*client.cluster));
             named.retain(|cluster| origins.contains(cluster));
         }
-        let (common, mut refused, applied) = if named.len() == origins.len() {
+        let (common, mut refused, mut applied) = if named.len() == origins.len() {
             <_>::default()
         } else {
             traffic(reader, &policies, None)
         };
-        let mut applied: BTreeSet<usize> = applied.into_iter().collect();
         let mut special = Vec::with_capacity(named.len());
         let mut places: Vec<(Option<&str>, Vec<Refused>)> = Vec::new();
         for origin in &named {
@@ -311,7 +305,7 @@ impl Routes {
                 common: Arc::new(common),
                 special: special.into(),
             },
-            bind(policies, refused, &applied),
+            bind(policies, refused, applied),
         )
     }
 }

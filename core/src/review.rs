@@ -73,22 +73,44 @@ pub struct Review {
 
 #[derive(Debug)]
 enum Phase {
+    /// The object has not been read, and this is the world as it is.
+    Unread(State),
     /// There is nothing to work out.
     Settled(Outcome),
-    /// The object is made to be as it is said to be now: what was seen of it may be older.
+    /// The object is made to be as it is said to be now, where what was seen of it is older.
     Rewind(Box<Step>, Change),
     /// The change is made.
     Trial(Box<Step>, Extent),
 }
 
+impl Phase {
+    /// The change is made, of which nothing is worked out yet.
+    fn trial(state: State, change: Change) -> Self {
+        Self::Trial(Box::new(Step::new(state, [change])), Extent::Partial)
+    }
+}
+
 // === impl Review ===
 
 impl Review {
-    /// Begins to try a change of the world as `state` has it. Nothing is worked out yet.
+    /// Begins to try a change of the world as `state` has it. Nothing is looked at yet.
     pub fn new(state: &State, candidate: Candidate) -> Self {
-        if let Some(outcome) = candidate.settled() {
-            return Self::settled(candidate, outcome);
+        let phase = match candidate.settled() {
+            Some(outcome) => Phase::Settled(outcome),
+            None => Phase::Unread(state.clone()),
+        };
+        Self {
+            candidate,
+            errors: errors::Own::default(),
+            phase,
         }
+    }
+
+    /// Reads the object, and finds what is wrong with it by itself.
+    fn read(&mut self, state: State) -> Phase {
+        let Self {
+            candidate, errors, ..
+        } = self;
         let read = |object| candidate.kind.read(object, "");
         let (old, new) = match &candidate.intent {
             Intent::Create(new) => (None, Some(read(new))),
@@ -100,30 +122,20 @@ impl Review {
             Err(rejection) => {
                 // Stored in this shape already, by an older schema perhaps.
                 let is_old = old.is_some_and(|old| old.err().as_ref() == Some(&rejection));
-                let outcome = unreadable(&rejection, is_old, candidate.dropped());
-                return Self::settled(candidate, outcome);
+                return Phase::Settled(unreadable(&rejection, is_old, candidate.dropped()));
             }
         };
         let old = old.and_then(Result::ok);
-        let errors = errors::Own::of(new.as_ref(), old.as_ref());
+        *errors = errors::Own::of(new.as_ref(), old.as_ref());
+        let key = &candidate.subject.key;
         let turn = |object: Option<Object>| match object {
             Some(object) => Change::Upsert(object),
-            None => Change::Remove(candidate.kind, candidate.subject.key.clone()),
+            None => Change::Remove(candidate.kind, key.clone()),
         };
-        let rewind = Step::new(state.clone(), [turn(old)]);
-        let phase = Phase::Rewind(Box::new(rewind), turn(new));
-        Self {
-            candidate,
-            errors,
-            phase,
-        }
-    }
-
-    fn settled(candidate: Candidate, outcome: Outcome) -> Self {
-        Self {
-            candidate,
-            errors: errors::Own::default(),
-            phase: Phase::Settled(outcome),
+        if state.snapshot().get(candidate.kind, key) == old {
+            Phase::trial(state, turn(new))
+        } else {
+            Phase::Rewind(Box::new(Step::new(state, [turn(old)])), turn(new))
         }
     }
 
@@ -132,11 +144,16 @@ impl Review {
         let phase = mem::replace(&mut self.phase, Phase::Settled(Outcome::nothing()));
         let is_done;
         (self.phase, is_done) = match phase {
+            Phase::Unread(state) => {
+                let phase = self.read(state);
+                let is_done = matches!(phase, Phase::Settled(_));
+                (phase, is_done)
+            }
             Phase::Settled(outcome) => (Phase::Settled(outcome), true),
             Phase::Rewind(mut step, change) => {
                 let phase = if step.advance(fuel) {
                     let (state, _) = step.finish();
-                    Phase::Trial(Box::new(Step::new(state, [change])), Extent::Partial)
+                    Phase::trial(state, change)
                 } else {
                     Phase::Rewind(step, change)
                 };
@@ -165,7 +182,7 @@ impl Review {
         } = self;
         let (delta, extent) = match phase {
             Phase::Settled(outcome) => return outcome,
-            Phase::Rewind(..) => (None, Extent::Partial),
+            Phase::Unread(_) | Phase::Rewind(..) => (None, Extent::Partial),
             Phase::Trial(step, extent) => (Some(step.finish().1), extent),
         };
         match candidate.intent {

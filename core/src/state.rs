@@ -1,5 +1,6 @@
 //! The state of the world as far as it is known, and the one function that moves it.
 
+mod draft;
 mod ingest;
 mod translate;
 mod work;
@@ -19,6 +20,7 @@ use crate::layer::{Layer, Source};
 use crate::model::{Destination, Mesh, Workload};
 use crate::output::mesh::MeshOutputs;
 use crate::record::{Record, Subsets};
+use crate::shared::Shared;
 use crate::table::{Set, Table};
 
 pub use work::Step;
@@ -56,8 +58,8 @@ impl Options {
 #[derive(Clone, Debug, Default)]
 pub struct State {
     pub(crate) options: Arc<Options>,
-    pub(crate) snapshot: Snapshot,
-    pub(crate) graph: Graph,
+    pub(crate) snapshot: Shared<Snapshot>,
+    pub(crate) graph: Shared<Graph>,
     /// Kinds that have been listed, by cluster.
     synced: Set<(Arc<str>, Kind)>,
     /// Clusters of which every kind has been listed.

@@ -1,8 +1,7 @@
 //! From a request to the answer, in a given time.
 
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
-use ferromesh_core::State;
 use ferromesh_core::review::{Candidate, Intent, Outcome, Review, judged};
 use kube_core::DynamicObject;
 use kube_core::admission::{AdmissionRequest, Operation};
@@ -30,14 +29,16 @@ pub(crate) enum Verdict {
     SelfTest,
 }
 
-/// What a request asks for; none where there is nothing to judge.
-pub(crate) fn candidate(request: AdmissionRequest<DynamicObject>) -> Option<Candidate> {
+/// What a request asks for, taken out of it; none where there is nothing to judge.
+pub(crate) fn candidate(request: &mut AdmissionRequest<DynamicObject>) -> Option<Candidate> {
     let kind = judged(&request.kind.group, &request.kind.kind)?;
-    if request.sub_resource.is_some_and(|name| !name.is_empty()) {
+    let sub_resource = request.sub_resource.as_deref();
+    if sub_resource.is_some_and(|name| !name.is_empty()) {
         return None;
     }
-    let namespace = request.namespace.unwrap_or_default();
-    let name = request.name;
+    let (new, old) = (request.object.take(), request.old_object.take());
+    let namespace = request.namespace.as_deref().unwrap_or_default();
+    let name = &request.name;
     let json = |object: Option<DynamicObject>| {
         let mut object = object?;
         // The name of an object that asks for a generated one is made up later.
@@ -51,16 +52,16 @@ pub(crate) fn candidate(request: AdmissionRequest<DynamicObject>) -> Option<Cand
                 name.clone()
             }
         });
-        meta.namespace.get_or_insert_with(|| namespace.clone());
+        meta.namespace.get_or_insert_with(|| namespace.to_owned());
         serde_json::to_value(object).ok()
     };
     let intent = match request.operation {
-        Operation::Create => Intent::Create(json(request.object)?),
+        Operation::Create => Intent::Create(json(new)?),
         Operation::Update => Intent::Update {
-            old: json(request.old_object)?,
-            new: json(request.object)?,
+            old: json(old)?,
+            new: json(new)?,
         },
-        Operation::Delete => Intent::Delete(json(request.old_object)?),
+        Operation::Delete => Intent::Delete(json(old)?),
         Operation::Connect => return None,
     };
     Candidate::new(kind, intent)
@@ -78,12 +79,13 @@ pub(crate) fn answer_at_once(candidate: &Candidate) -> Option<Verdict> {
     }
 }
 
-/// Judges a change against the world as `state` has it, within the time that there is.
-pub(crate) fn judge(candidate: Candidate, state: &State, limit: Duration) -> Outcome {
-    let began = Instant::now();
-    let mut review = Review::new(state, candidate);
-    while began.elapsed() < limit && !review.advance(FUEL) {}
-    review.finish()
+/// Works on a review until it is time; says whether everything is done. The object is read in any case.
+pub(crate) fn advance(review: &mut Review, until: Instant) -> bool {
+    let mut is_done = review.advance(0);
+    while !is_done && Instant::now() < until {
+        is_done = review.advance(FUEL);
+    }
+    is_done
 }
 
 fn is_self_test(object: &Value) -> bool {

@@ -1,6 +1,7 @@
 //! The two routes, `/validate` and `/mutate`, and what they may cost.
 
 use std::num::NonZeroUsize;
+use std::panic::{self, AssertUnwindSafe};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -12,7 +13,7 @@ use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
 use axum::routing::post;
 use ferromesh_core::State;
-use ferromesh_core::review::{Candidate, Intent, Replacement, author, canonical, judged};
+use ferromesh_core::review::{Candidate, Intent, Replacement, Review, author, canonical, judged};
 use ferromesh_crds::meta::LAST_AUTHOR_ANNOTATION;
 use ferromesh_runtime::telemetry::SPANS;
 use json_patch::jsonptr::PointerBuf;
@@ -23,6 +24,7 @@ use kube_core::admission::{
 };
 use serde_json::{Value, json};
 use tokio::sync::{Semaphore, SemaphorePermit};
+use tokio::task::spawn_blocking;
 use tracing::{Instrument as _, Span};
 
 use crate::metrics::{HalfLabel, Metrics};
@@ -33,6 +35,13 @@ use crate::review::{self, Verdict};
 pub(crate) const VALIDATE: &str = "/validate";
 /// The path of the mutating half.
 pub(crate) const MUTATE: &str = "/mutate";
+
+/// How long a review is worked on where it came in. Nearly all are done by then, and to hand one to a thread
+/// costs as much as to judge a policy of one destination.
+const AT_ONCE: Duration = Duration::from_micros(500);
+/// Most bytes of a request that is worked on there at all. To read an object, and to find what it selects, cannot
+/// be interrupted, and others wait meanwhile.
+const SMALL: usize = 8 << 10;
 
 /// What reviews may cost.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -108,13 +117,13 @@ async fn validate(
     let began = Instant::now();
     let _in_flight = door.metrics.begin();
     let _place = door.place().await?;
-    let request = door.read(request).await?;
+    let (mut request, size) = door.read(request).await?;
     let registration = registration.map(|Path(it)| it).unwrap_or_default();
-    let verdict = match review::candidate(request.clone()) {
+    let verdict = match review::candidate(&mut request) {
         None => Verdict::Passed,
         Some(candidate) => {
             let span = span(&request);
-            door.judge(candidate, began).instrument(span).await?
+            door.judge(candidate, size, began).instrument(span).await?
         }
     };
     door.record(&request, &verdict);
@@ -134,7 +143,7 @@ async fn mutate(Extract(door): Extract<Arc<Door>>, request: Request) -> Result<R
     let began = Instant::now();
     let _in_flight = door.metrics.begin();
     let _place = door.place().await?;
-    let request = door.read(request).await?;
+    let (request, _) = door.read(request).await?;
     let mut answer = AdmissionResponse::from(&request);
     let patch = patch(&(door.state)(), &request);
     if !patch.0.is_empty() {
@@ -195,8 +204,11 @@ impl Door {
         }
     }
 
-    /// Reads the request out of its body.
-    async fn read(&self, request: Request) -> Result<AdmissionRequest<DynamicObject>, Refused> {
+    /// What is in a request, and how many bytes it came in.
+    async fn read(
+        &self,
+        request: Request,
+    ) -> Result<(AdmissionRequest<DynamicObject>, usize), Refused> {
         if !is_json(request.headers()) {
             return Err(Refused(
                 StatusCode::UNSUPPORTED_MEDIA_TYPE,
@@ -221,15 +233,17 @@ impl Door {
             let version = META_API_VERSION_V1;
             return Err(malformed(format!("not an AdmissionReview of {version}")));
         }
-        review
+        let request = review
             .try_into()
-            .map_err(|_| malformed("the AdmissionReview has no request".to_owned()))
+            .map_err(|_| malformed("the AdmissionReview has no request".to_owned()))?;
+        Ok((request, body.len()))
     }
 
-    /// Judges an object when its turn comes.
+    /// Judges an object when its turn comes. It came in a request of `size` bytes, which began when it says.
     async fn judge(
         self: &Arc<Self>,
         candidate: Candidate,
+        size: usize,
         began: Instant,
     ) -> Result<Verdict, Refused> {
         if let Some(verdict) = review::answer_at_once(&candidate) {
@@ -244,19 +258,27 @@ impl Door {
             });
         };
         let turn = turn.expect("the semaphore is never closed");
+        let now = Instant::now();
+        let deadline = now + self.limits.deadline;
         let door = Arc::clone(self);
-        let trial = move || {
+        let start = move || Review::new(&(door.state)(), candidate);
+        let finish = move |mut review| {
             // Goes on to its end even if nobody waits for the answer any more.
             let _turn = turn;
-            review::judge(candidate, &(door.state)(), door.limits.deadline)
+            review::advance(&mut review, deadline);
+            review.finish()
         };
-        let outcome = tokio::task::spawn_blocking(trial).await.map_err(|_| {
-            tracing::error!("a review ended in a panic");
-            Refused(
-                StatusCode::INTERNAL_SERVER_ERROR,
-                "the review could not be finished".to_owned(),
-            )
-        })?;
+        let trial = if size > SMALL {
+            spawn_blocking(move || finish(start()))
+        } else {
+            let mut review = contained(start)?;
+            let at_once = deadline.min(now + AT_ONCE);
+            if contained(|| review::advance(&mut review, at_once))? {
+                return Ok(Verdict::Judged(contained(|| review.finish())?));
+            }
+            spawn_blocking(move || finish(review))
+        };
+        let outcome = trial.await.map_err(|_| panicked())?;
         Ok(Verdict::Judged(outcome))
     }
 
@@ -290,6 +312,20 @@ impl Door {
             }
         }
     }
+}
+
+/// Runs a part of a review where it came in. Whatever becomes of it, the requests beside it are answered.
+fn contained<T>(part: impl FnOnce() -> T) -> Result<T, Refused> {
+    // What a panic would leave half done is dropped with the review.
+    panic::catch_unwind(AssertUnwindSafe(part)).map_err(|_| panicked())
+}
+
+fn panicked() -> Refused {
+    tracing::error!("a review ended in a panic");
+    Refused(
+        StatusCode::INTERNAL_SERVER_ERROR,
+        "the review could not be finished".to_owned(),
+    )
 }
 
 fn is_json(headers: &HeaderMap) -> bool {

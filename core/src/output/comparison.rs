@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::OutputKey;
-use super::destination::{LocalKind, OwnKind, Parts, RemoteKind, Slot, Translated};
+use super::destination::{LocalKind, OwnKind, RemoteKind, Slot, Translated};
 use crate::estate::Client;
 use crate::model::destination::KubeService;
 
@@ -69,7 +69,7 @@ fn matched<'a, T>(
         match (twin, comparison) {
             (Some(twin), Some(comparison)) => {
                 old[twin] = None;
-                if !comparison.is_same(slot) {
+                if !comparison.standing(slot).alike {
                     result.extend(each(Changed::Differs(after, slot)));
                 }
             }
@@ -96,6 +96,21 @@ struct Comparison<'a> {
     /// slot of the other.
     is_placed_alike: bool,
     parts: Option<Alike>,
+    /// Whether no object but those with routes can differ.
+    differs_in_routes_alone: bool,
+    /// Routes of callers, where those in every cluster have the same.
+    routes: Option<Standing>,
+}
+
+/// What has become of an object.
+#[derive(Clone, Copy)]
+struct Standing {
+    /// Whether it was there.
+    before: bool,
+    /// Whether it is there.
+    after: bool,
+    /// Whether it looks the same.
+    alike: bool,
 }
 
 /// What is alike.
@@ -104,9 +119,6 @@ struct Alike {
     annotations: bool,
     /// The name within the cluster.
     local_host: bool,
-    ports: bool,
-    /// Routes of every cluster that no source selector names, before or after.
-    common_routes: bool,
     /// What every `DestinationRule` has.
     rule: bool,
     local_tls: bool,
@@ -118,15 +130,24 @@ struct Alike {
     /// How other clusters reach it.
     reached: bool,
     keepalive: bool,
+    /// Who may call it.
+    authorization: bool,
 }
 
 impl<'a> Comparison<'a> {
     fn new(before: Translated<'a>, after: Translated<'a>) -> Self {
+        let is_uniform = [before, after]
+            .iter()
+            .all(|it| it.record.routes.are_uniform());
+        let parts = Alike::new(before, after);
         Self {
             before,
             after,
             is_placed_alike: is_placed_alike(before, after),
-            parts: Alike::new(before, after),
+            differs_in_routes_alone: parts.as_ref().is_some_and(Alike::is_everything),
+            parts,
+            // No cluster has an empty name, so any that nobody names stands in by that.
+            routes: is_uniform.then(|| routes(before, after, "")),
         }
     }
 
@@ -145,96 +166,155 @@ impl<'a> Comparison<'a> {
 
     /// What differs, place by place; what is gone comes last.
     fn changes<T>(self, mut each: impl FnMut(Changed<'a>) -> Option<T>) -> Vec<T> {
-        let Self { before, after, .. } = self;
         let (mut result, mut gone) = (Vec::new(), Vec::new());
-        for place in after.places() {
-            match (before.has(place), after.has(place)) {
-                (true, true) if self.is_same(place) => {}
-                (true, true) => result.extend(each(Changed::Differs(after, place))),
-                (false, true) => result.extend(each(Changed::Added(after, place))),
-                (true, false) => gone.extend(before.key(place)),
-                (false, false) => {}
-            }
-        }
+        let places = self.after.places();
+        places
+            .filter(|place| self.may_differ(*place))
+            .for_each(|place| {
+                let standing = self.standing(place);
+                match (standing.before, standing.after) {
+                    (true, true) if standing.alike => {}
+                    (true, true) => result.extend(each(Changed::Differs(self.after, place))),
+                    (false, true) => result.extend(each(Changed::Added(self.after, place))),
+                    (true, false) => gone.extend(self.before.key(place)),
+                    (false, false) => {}
+                }
+            });
         for key in gone {
             result.extend(each(Changed::Removed(key)));
         }
         result
     }
 
-    /// Whether both render an object alike.
-    fn is_same(&self, slot: Slot<'_>) -> bool {
-        let (Some(alike), Some(Parts { service, .. })) = (&self.parts, self.after.parts()) else {
-            return false;
+    /// Whether an object has to be looked at. Nearly every change is one of policies, and what differs is
+    /// routes.
+    fn may_differ(&self, place: Slot<'_>) -> bool {
+        !self.differs_in_routes_alone
+            || matches!(
+                place,
+                Slot::Local(LocalKind::VirtualService)
+                    | Slot::Remote(RemoteKind::VirtualService, _)
+            )
+    }
+
+    /// What has become of the object in a place.
+    fn standing(&self, place: Slot<'_>) -> Standing {
+        let (Some(alike), Some(service)) = (&self.parts, self.after.record.service()) else {
+            return Standing {
+                before: self.before.has(place),
+                after: self.after.has(place),
+                alike: false,
+            };
         };
         // Another mesh of the same cluster calls the service by its own name.
-        let remote_host =
-            |client: &Client| *client.cluster != *service.reference.cluster() || alike.local_host;
-        match slot {
-            Slot::Local(LocalKind::VirtualService) => {
-                alike.annotations && alike.local_host && self.routes(service.reference.cluster())
-            }
+        let host =
+            |client: &Client| alike.local_host || *client.cluster != *service.reference.cluster();
+        // What every destination has that has anything.
+        let always = |alike| Standing {
+            before: true,
+            after: true,
+            alike,
+        };
+        match place {
+            Slot::Local(LocalKind::VirtualService) => self
+                .routes(service.reference.cluster())
+                .and(alike.annotations && alike.local_host),
             Slot::Local(LocalKind::DestinationRule) => {
-                alike.annotations && alike.local_host && alike.rule && alike.local_tls
+                always(alike.annotations && alike.local_host && alike.rule && alike.local_tls)
             }
             Slot::Local(LocalKind::AuthorizationPolicy) => {
-                alike.annotations
-                    && self.before.record.authorization == self.after.record.authorization
+                let [before, after] =
+                    [self.before, self.after].map(|it| it.record.authorization.is_some());
+                Standing {
+                    before,
+                    after,
+                    alike: alike.annotations && alike.authorization,
+                }
             }
-            Slot::Own(OwnKind::DestinationRule) => alike.federation && alike.rule,
+            Slot::Own(OwnKind::DestinationRule) => always(alike.federation && alike.rule),
             Slot::Own(OwnKind::ServiceEntry) => {
-                alike.federation && alike.entry && alike.local_resolution
+                always(alike.federation && alike.entry && alike.local_resolution)
             }
-            Slot::Remote(RemoteKind::VirtualService, client) => {
+            Slot::Remote(RemoteKind::VirtualService, client) => self
+                .routes(&client.cluster)
+                .and(alike.annotations && alike.federation && host(client)),
+            Slot::Remote(RemoteKind::DestinationRule, client) => always(
                 alike.annotations
-                    && remote_host(client)
-                    && alike.federation
-                    && self.routes(&client.cluster)
-            }
-            Slot::Remote(RemoteKind::DestinationRule, client) => {
-                alike.annotations
-                    && remote_host(client)
                     && alike.federation
                     && alike.rule
                     && alike.keepalive
-            }
+                    && host(client),
+            ),
             Slot::Remote(RemoteKind::ServiceEntry, _) => {
-                alike.federation && alike.entry && alike.reached
+                always(alike.federation && alike.entry && alike.reached)
             }
         }
     }
 
-    /// Whether both route callers in `origin` alike.
-    fn routes(&self, origin: &str) -> bool {
-        let Some(alike) = &self.parts else {
-            return false;
-        };
-        let [before, after] = [self.before, self.after].map(|it| &it.record.routes);
-        let routed_alike = match (before.special(origin), after.special(origin)) {
-            (None, None) => alike.common_routes,
-            _ => before.from(origin).renders_like(after.from(origin)),
-        };
-        alike.ports && routed_alike
+    /// What has become of the routes of callers in `origin`.
+    fn routes(&self, origin: &str) -> Standing {
+        self.routes
+            .unwrap_or_else(|| routes(self.before, self.after, origin))
+    }
+}
+
+impl Standing {
+    /// Of an object that looks the same only if something else does too.
+    fn and(self, alike: bool) -> Self {
+        Self {
+            alike: self.alike && alike,
+            ..self
+        }
+    }
+}
+
+/// What has become of the routes of callers in `origin`.
+fn routes(before: Translated<'_>, after: Translated<'_>, origin: &str) -> Standing {
+    let [was, is] = [before, after].map(|it| it.record.routes.from(origin));
+    let [old, new] = [before, after].map(|it| it.record.service().map(|service| &service.ports));
+    Standing {
+        before: before.is_routed(origin),
+        after: after.is_routed(origin),
+        alike: old == new && (Arc::ptr_eq(was, is) || was.renders_like(is)),
     }
 }
 
 impl Alike {
+    /// Whether nothing that is compared here differs.
+    fn is_everything(&self) -> bool {
+        let Self {
+            annotations,
+            local_host,
+            rule,
+            local_tls,
+            federation,
+            entry,
+            local_resolution,
+            reached,
+            keepalive,
+            authorization,
+        } = *self;
+        let local = annotations && local_host && rule && local_tls && authorization;
+        let federated = federation && entry && local_resolution && reached && keepalive;
+        local && federated
+    }
+
     fn new(before: Translated<'_>, after: Translated<'_>) -> Option<Self> {
         let (was, is) = (before.parts()?, after.parts()?);
         let [old, new] = [before, after].map(|it| &it.record.destination);
         let is_same_destination = Arc::ptr_eq(old, new);
+        let is_same_mode = was.site.tls_mode == is.site.tls_mode;
         let ports = is_same_destination || was.service.ports == is.service.ports;
+        let [old_rules, new_rules] = [before, after].map(|it| it.record.authorization.as_ref());
         let federations = before.federation().zip(after.federation());
         let federated =
             |alike: fn(_, _) -> bool| federations.is_some_and(|(was, is)| alike(was, is));
-        let routes = [before, after].map(|it| it.record.routes.common());
         Some(Self {
             annotations: is_same_destination || old.annotations == new.annotations,
             local_host: was.site.domain == is.site.domain,
-            ports,
-            common_routes: Arc::ptr_eq(routes[0], routes[1]) || routes[0].renders_like(routes[1]),
-            rule: was.site.tls_mode == is.site.tls_mode && before.subsets == after.subsets,
-            local_tls: before.local_tls() == after.local_tls(),
+            rule: is_same_mode && before.subsets == after.subsets,
+            local_tls: (is_same_destination && is_same_mode)
+                || before.local_tls() == after.local_tls(),
             federation: federated(|(was, _), (is, _)| {
                 was.hostname == is.hostname && was.virtual_mesh == is.virtual_mesh
             }),
@@ -250,6 +330,7 @@ impl Alike {
             keepalive: federated(|(_, was), (_, is)| {
                 was.virtual_mesh.federation.keepalive == is.virtual_mesh.federation.keepalive
             }),
+            authorization: old_rules == new_rules,
         })
     }
 }

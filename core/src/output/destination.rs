@@ -122,17 +122,22 @@ impl<'a> Translated<'a> {
         let Some(Parts { service, .. }) = self.parts() else {
             return false;
         };
-        let routed = |origin: &str| {
-            !service.ports.is_empty() && !self.record.routes.from(origin).groups.is_empty()
-        };
         match place {
-            Slot::Local(LocalKind::VirtualService) => routed(service.reference.cluster()),
+            Slot::Local(LocalKind::VirtualService) => self.is_routed(service.reference.cluster()),
             Slot::Local(LocalKind::AuthorizationPolicy) => self.record.authorization.is_some(),
-            Slot::Remote(RemoteKind::VirtualService, client) => routed(&client.cluster),
+            Slot::Remote(RemoteKind::VirtualService, client) => self.is_routed(&client.cluster),
             Slot::Local(LocalKind::DestinationRule)
             | Slot::Own(OwnKind::ServiceEntry | OwnKind::DestinationRule)
             | Slot::Remote(RemoteKind::ServiceEntry | RemoteKind::DestinationRule, _) => true,
         }
+    }
+
+    /// Whether there is anything to say about requests of callers in `origin`.
+    pub(super) fn is_routed(self, origin: &str) -> bool {
+        let Some(Parts { service, .. }) = self.parts() else {
+            return false;
+        };
+        !service.ports.is_empty() && !self.record.routes.from(origin).groups.is_empty()
     }
 
     /// Where an object stands.

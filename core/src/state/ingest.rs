@@ -3,9 +3,10 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use super::draft::Draft;
 use super::{Dirty, State, expected};
 use crate::change::Change;
-use crate::delta::{Delta, StatusKey, StatusKind};
+use crate::delta::StatusKind;
 use crate::discover::index::{controller_owner, pod_owner, service_of};
 use crate::discover::mesh::{is_agent, is_candidate};
 use crate::graph::{Named, PolicyKey, Unit, control_planes, root_owner};
@@ -28,48 +29,48 @@ pub(super) const CONTROLLERS: [Kind; 4] = [
 
 impl State {
     /// Takes one change in.
-    pub(super) fn ingest(&mut self, change: Change, dirty: &mut Dirty, delta: &mut Delta) {
+    pub(super) fn ingest(&mut self, change: Change, dirty: &mut Dirty, draft: &mut Draft) {
         match change {
             Change::Upsert(object) => {
                 let key = object.key().clone();
-                self.replace(object.kind(), &key, Some(object), dirty, delta);
+                self.replace(object.kind(), &key, Some(object), dirty, draft);
             }
-            Change::Remove(kind, key) => self.replace(kind, &key, None, dirty, delta),
+            Change::Remove(kind, key) => self.replace(kind, &key, None, dirty, draft),
             Change::Vanish(kind, key) => {
-                delta.has_vanished |= kind.scope() == Scope::Management;
-                self.replace(kind, &key, None, dirty, delta);
+                draft.has_vanished |= kind.scope() == Scope::Management;
+                self.replace(kind, &key, None, dirty, draft);
             }
             Change::Synced { cluster, kind } => {
                 self.synced.insert((Arc::clone(&cluster), kind));
                 if kind == Kind::Secret {
                     // A root that is not there is missing from now on, and no longer unknown.
-                    self.touch_virtual_meshes(delta);
+                    self.touch_virtual_meshes(draft);
                 }
                 if !self.complete.contains(&cluster)
                     && expected(&cluster).all(|kind| self.is_synced(&cluster, kind))
                 {
                     self.complete.insert(Arc::clone(&cluster));
                     self.forgotten.remove(&cluster);
-                    self.speak_for(&cluster, dirty, delta);
+                    self.speak_for(&cluster, dirty, draft);
                 }
             }
             Change::Forget {
                 cluster,
                 has_vanished,
             } => {
-                delta.has_vanished |= has_vanished;
+                draft.has_vanished |= has_vanished;
                 let there = Kind::ALL
                     .iter()
                     .filter(|kind| kind.scope() != Scope::Management);
                 for kind in there.copied() {
                     for key in self.keys_in(kind, &cluster) {
-                        self.replace(kind, &key, None, dirty, delta);
+                        self.replace(kind, &key, None, dirty, draft);
                     }
                     self.synced.remove(&(Arc::clone(&cluster), kind));
                 }
                 self.complete.remove(&cluster);
                 self.forgotten.insert(Arc::clone(&cluster));
-                self.speak_for(&cluster, dirty, delta);
+                self.speak_for(&cluster, dirty, draft);
             }
         }
     }
@@ -82,7 +83,7 @@ impl State {
 
     /// Discovery starts to speak for a cluster, or stops: everything in it is looked at, and
     /// stored objects stand, or stand no more.
-    fn speak_for(&mut self, cluster: &Arc<str>, dirty: &mut Dirty, delta: &mut Delta) {
+    fn speak_for(&mut self, cluster: &Arc<str>, dirty: &mut Dirty, draft: &mut Draft) {
         dirty.meshes.insert(Arc::clone(cluster));
         for kind in CONTROLLERS {
             let keys = self.keys_in(kind, cluster);
@@ -108,21 +109,21 @@ impl State {
             .values()
             .filter(|it| of_cluster(&it.discovered_in))
         {
-            self.settle_mesh(&mesh.key, dirty, delta);
+            self.settle_mesh(&mesh.key, dirty, draft);
         }
         for workload in snapshot
             .workloads
             .values()
             .filter(|it| of_cluster(&it.discovered_in))
         {
-            self.settle_workload(&workload.key, dirty, delta);
+            self.settle_workload(&workload.key, dirty, draft);
         }
         for it in snapshot
             .destinations
             .values()
             .filter(|it| of_cluster(&it.discovered_in))
         {
-            self.settle_destination(&it.key, dirty, delta);
+            self.settle_destination(&it.key, dirty, draft);
         }
     }
 
@@ -133,7 +134,7 @@ impl State {
         key: &Key,
         now: Option<Object>,
         dirty: &mut Dirty,
-        delta: &mut Delta,
+        draft: &mut Draft,
     ) {
         let before = self.snapshot.get(kind, key);
         if before == now {
@@ -142,21 +143,21 @@ impl State {
         if let Some(before) = &before {
             self.graph.cluster_index.remove(before);
             self.unindex_policy(before);
-            self.touch(before, dirty, delta);
+            self.touch(before, dirty, draft);
         }
         match now {
             Some(now) => {
                 self.graph.cluster_index.insert(&now);
                 self.index_policy(&now);
                 self.snapshot.put(now.clone());
-                self.touch(&now, dirty, delta);
+                self.touch(&now, dirty, draft);
             }
             None => self.snapshot.take(kind, key),
         }
         match kind {
-            Kind::Mesh => self.settle_mesh(key, dirty, delta),
-            Kind::Workload => self.settle_workload(key, dirty, delta),
-            Kind::Destination => self.settle_destination(key, dirty, delta),
+            Kind::Mesh => self.settle_mesh(key, dirty, draft),
+            Kind::Workload => self.settle_workload(key, dirty, draft),
+            Kind::Destination => self.settle_destination(key, dirty, draft),
             Kind::TrafficPolicy | Kind::AccessPolicy => {
                 dirty.references.insert(PolicyKey {
                     kind,
@@ -210,24 +211,24 @@ impl State {
     }
 
     /// What an object touches, in the form before a change or in the form after it.
-    fn touch(&self, object: &Object, dirty: &mut Dirty, delta: &mut Delta) {
+    fn touch(&self, object: &Object, dirty: &mut Dirty, draft: &mut Draft) {
         let key = object.key();
         let cluster = || Arc::<str>::from(key.cluster());
         match object {
             Object::TrafficPolicy(policy) => {
                 self.touch_selected(&policy.destinations, &mut dirty.traffic);
                 self.touch_subsets(policy, dirty);
-                delta.touch_status(StatusKind::TrafficPolicy, key);
+                draft.touch_status(StatusKind::TrafficPolicy, key);
             }
             Object::AccessPolicy(policy) => {
                 self.touch_selected(&policy.destinations, &mut dirty.access);
-                delta.touch_status(StatusKind::AccessPolicy, key);
+                draft.touch_status(StatusKind::AccessPolicy, key);
             }
             Object::VirtualMesh(_) => {
                 dirty.estate = true;
-                delta.touch_status(StatusKind::VirtualMesh, key);
+                draft.touch_status(StatusKind::VirtualMesh, key);
             }
-            Object::Secret(_) => self.touch_virtual_meshes(delta),
+            Object::Secret(_) => self.touch_virtual_meshes(draft),
             Object::Settings(_) => {
                 dirty.estate = true;
                 dirty.meshes.extend(
@@ -236,7 +237,7 @@ impl State {
                         .filter(|name| !name.is_empty())
                         .cloned(),
                 );
-                delta.touch_status(StatusKind::Settings, key);
+                draft.touch_status(StatusKind::Settings, key);
             }
             Object::KubernetesCluster(_) => dirty.estate = true,
             Object::Mesh(mesh) => {
@@ -244,16 +245,16 @@ impl State {
                 if !mesh.discovered_in.is_empty() {
                     dirty.meshes.insert(Arc::clone(&mesh.discovered_in));
                 }
-                delta.touch_status(StatusKind::Mesh, key);
-                delta.found.insert((OutputKind::Mesh, key.clone()));
+                draft.touch_status(StatusKind::Mesh, key);
+                draft.found.insert((OutputKind::Mesh, key.clone()));
             }
             Object::Workload(_) => {
-                delta.touch_status(StatusKind::Workload, key);
-                delta.found.insert((OutputKind::Workload, key.clone()));
+                draft.touch_status(StatusKind::Workload, key);
+                draft.found.insert((OutputKind::Workload, key.clone()));
             }
             Object::Destination(_) => {
-                delta.touch_status(StatusKind::Destination, key);
-                delta.found.insert((OutputKind::Destination, key.clone()));
+                draft.touch_status(StatusKind::Destination, key);
+                draft.found.insert((OutputKind::Destination, key.clone()));
             }
             Object::Namespace(_) => {
                 let namespace = Key::new("", key.name(), key.cluster());
@@ -298,9 +299,9 @@ impl State {
         }
     }
 
-    fn touch_virtual_meshes(&self, delta: &mut Delta) {
+    fn touch_virtual_meshes(&self, draft: &mut Draft) {
         for virtual_mesh in self.snapshot.virtual_meshes.keys() {
-            delta.touch_status(StatusKind::VirtualMesh, virtual_mesh);
+            draft.touch_status(StatusKind::VirtualMesh, virtual_mesh);
         }
     }
 
@@ -388,14 +389,5 @@ impl State {
                 .filter_map(|it| index.of_service(it))
                 .cloned(),
         );
-    }
-}
-
-impl Delta {
-    pub(super) fn touch_status(&mut self, kind: StatusKind, key: &Key) {
-        self.statuses.insert(StatusKey {
-            kind,
-            key: key.clone(),
-        });
     }
 }

@@ -2,8 +2,9 @@
 
 use std::sync::Arc;
 
+use super::draft::Draft;
 use super::{Dirty, State};
-use crate::delta::{Delta, StatusKind};
+use crate::delta::StatusKind;
 use crate::graph::{PolicyKey, Unit};
 use crate::key::Key;
 use crate::kinds::Kind;
@@ -19,7 +20,7 @@ impl State {
         key: &Key,
         part: Part,
         dirty: &mut Dirty,
-        delta: &mut Delta,
+        draft: &mut Draft,
     ) {
         let before = self.graph.records.get(key).cloned();
         let reader = self.reader();
@@ -46,15 +47,15 @@ impl State {
             return;
         }
         let now = now.map(Arc::new);
-        delta.touch_status(StatusKind::Destination, key);
-        self.account(key, before.as_deref(), now.as_deref(), dirty, delta);
+        draft.touch_status(StatusKind::Destination, key);
+        self.account(key, before.as_deref(), now.as_deref(), dirty, draft);
         match now.clone() {
             Some(now) => self.graph.records.insert(key.clone(), now),
             None => {
                 self.graph.records.remove(key);
             }
         }
-        delta.move_record(key, before, now);
+        draft.move_record(key, before, now);
     }
 
     /// Keeps the books of what policies come to, from one record to the next.
@@ -64,7 +65,7 @@ impl State {
         before: Option<&Record>,
         now: Option<&Record>,
         dirty: &mut Dirty,
-        delta: &mut Delta,
+        draft: &mut Draft,
     ) {
         let has_moved = before.map(|record| &record.destination.mesh)
             != now.map(|record| &record.destination.mesh);
@@ -72,7 +73,7 @@ impl State {
         if old != new || has_moved {
             // All of them: who is accepted first counts for those that come after.
             for bound in old.iter().chain(new) {
-                delta.touch_status(StatusKind::TrafficPolicy, &bound.policy.key);
+                draft.touch_status(StatusKind::TrafficPolicy, &bound.policy.key);
             }
         }
         for bound in old.iter().filter(|bound| !new.contains(bound)) {
@@ -84,7 +85,7 @@ impl State {
         let (old, new) = (access(before), access(now));
         if old != new || has_moved {
             for bound in old.iter().chain(new) {
-                delta.touch_status(StatusKind::AccessPolicy, &bound.policy.key);
+                draft.touch_status(StatusKind::AccessPolicy, &bound.policy.key);
             }
         }
         for bound in old.iter().filter(|bound| !new.contains(bound)) {
@@ -98,7 +99,7 @@ impl State {
         if old != new {
             for federation in [&old, &new].into_iter().flatten() {
                 let owner = &federation.virtual_mesh;
-                delta.touch_status(StatusKind::VirtualMesh, owner);
+                draft.touch_status(StatusKind::VirtualMesh, owner);
                 self.book_federation(owner, key, new.as_deref());
             }
         }
@@ -185,7 +186,7 @@ impl State {
 
     // Rank 7: subsets.
 
-    pub(super) fn gather_subsets(&mut self, key: &Key, delta: &mut Delta) {
+    pub(super) fn gather_subsets(&mut self, key: &Key, draft: &mut Draft) {
         let destination = self.graph.destinations.effective().get(key);
         let service = destination
             .and_then(|destination| destination.service.as_ref())
@@ -208,8 +209,8 @@ impl State {
             return;
         }
         let record = self.graph.records.get(key).cloned();
-        delta.move_record(key, record.clone(), record);
-        delta.touch_status(StatusKind::Destination, key);
+        draft.move_record(key, record.clone(), record);
+        draft.touch_status(StatusKind::Destination, key);
         match now {
             Some(now) => self.graph.subsets.insert(key.clone(), now),
             None => {
@@ -220,7 +221,7 @@ impl State {
 
     // Rank 8: what is made for a mesh as a whole.
 
-    pub(super) fn translate_mesh(&mut self, key: &Key, delta: &mut Delta) {
+    pub(super) fn translate_mesh(&mut self, key: &Key, draft: &mut Draft) {
         let site = self.graph.estate.site(key);
         let now = site
             .and_then(|site| {
@@ -230,7 +231,7 @@ impl State {
         if self.graph.mesh_outputs.get(key) == now.as_ref() {
             return;
         }
-        delta.meshes.insert(key.clone());
+        draft.meshes.insert(key.clone());
         match now {
             Some(now) => self.graph.mesh_outputs.insert(key.clone(), now),
             None => {

@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use super::draft::Draft;
 use super::ingest::CONTROLLERS;
 use super::{Dirty, State};
 use crate::change::Change;
@@ -32,23 +33,19 @@ const MANY_WORKLOADS: usize = 256;
 pub struct Step {
     state: State,
     dirty: Dirty,
-    delta: Delta,
+    draft: Draft,
 }
 
 impl Step {
     /// Takes changes in; nothing is worked out yet.
     pub fn new(state: State, changes: impl IntoIterator<Item = Change>) -> Self {
-        let delta = Delta {
-            before: state.clone(),
-            ..Delta::default()
-        };
         let mut step = Self {
-            state,
+            draft: Draft::new(state.clone()),
             dirty: Dirty::default(),
-            delta,
+            state,
         };
         for change in changes {
-            step.state.ingest(change, &mut step.dirty, &mut step.delta);
+            step.state.ingest(change, &mut step.dirty, &mut step.draft);
         }
         step
     }
@@ -64,9 +61,9 @@ impl Step {
     }
 
     /// The state with everything worked out so far, and what changed.
-    pub fn finish(mut self) -> (State, Delta) {
-        self.delta.after = self.state.clone();
-        (self.state, self.delta)
+    pub fn finish(self) -> (State, Delta) {
+        let delta = self.draft.finish(self.state.clone());
+        (self.state, delta)
     }
 
     /// Works out the next thing; each rank looks only at what earlier ranks have settled.
@@ -74,33 +71,33 @@ impl Step {
         let Self {
             state,
             dirty,
-            delta,
+            draft,
         } = self;
         if let Some(cluster) = dirty.meshes.pop_first() {
-            state.find_meshes(&cluster, dirty, delta);
+            state.find_meshes(&cluster, dirty, draft);
         } else if let Some(source) = dirty.workloads.pop_first() {
-            state.find_workload(&source, dirty, delta);
+            state.find_workload(&source, dirty, draft);
         } else if let Some(service) = dirty.destinations.pop_first() {
-            state.find_destination(&service, dirty, delta);
+            state.find_destination(&service, dirty, draft);
         } else if dirty.estate {
             dirty.estate = false;
-            state.survey(dirty, delta);
+            state.survey(dirty, draft);
         } else if let Some(policy) = dirty.references.pop_first() {
-            state.look_up_references(&policy, dirty, delta);
+            state.look_up_references(&policy, dirty, draft);
         } else if let Some(destination) = dirty.records.pop_first() {
             dirty.traffic.remove(&destination);
             dirty.access.remove(&destination);
-            state.translate(&destination, Part::Whole, dirty, delta);
+            state.translate(&destination, Part::Whole, dirty, draft);
         } else if let Some(destination) = dirty.traffic.pop_first() {
-            state.translate(&destination, Part::Traffic, dirty, delta);
+            state.translate(&destination, Part::Traffic, dirty, draft);
         } else if let Some(destination) = dirty.access.pop_first() {
-            state.translate(&destination, Part::Access, dirty, delta);
+            state.translate(&destination, Part::Access, dirty, draft);
         } else if let Some(destination) = dirty.subsets.pop_first() {
-            state.gather_subsets(&destination, delta);
+            state.gather_subsets(&destination, draft);
         } else if let Some(mesh) = dirty.mesh_outputs.pop_first() {
-            state.translate_mesh(&mesh, delta);
+            state.translate_mesh(&mesh, draft);
         } else if !dirty.callers.is_empty() {
-            state.find_callers(&std::mem::take(&mut dirty.callers), delta);
+            state.find_callers(&std::mem::take(&mut dirty.callers), draft);
         } else {
             return false;
         }
@@ -118,7 +115,7 @@ impl From<Object> for Change {
 impl State {
     // Rank 1: meshes.
 
-    fn find_meshes(&mut self, cluster: &str, dirty: &mut Dirty, delta: &mut Delta) {
+    fn find_meshes(&mut self, cluster: &str, dirty: &mut Dirty, draft: &mut Draft) {
         let mut candidates: BTreeSet<Source> =
             self.graph.meshes.sources_in(cluster).into_iter().collect();
         candidates.extend(control_planes(&self.snapshot, cluster).map(|plane| Source {
@@ -134,12 +131,12 @@ impl State {
             names.extend(self.graph.meshes.set_found(&source, found.map(Arc::new)));
         }
         for name in names {
-            delta.found.insert((OutputKind::Mesh, name.clone()));
-            self.settle_mesh(&name, dirty, delta);
+            draft.found.insert((OutputKind::Mesh, name.clone()));
+            self.settle_mesh(&name, dirty, draft);
         }
     }
 
-    pub(super) fn settle_mesh(&mut self, key: &Key, dirty: &mut Dirty, delta: &mut Delta) {
+    pub(super) fn settle_mesh(&mut self, key: &Key, dirty: &mut Dirty, draft: &mut Draft) {
         let mut meshes = std::mem::take(&mut self.graph.meshes);
         let stored = self.snapshot.meshes.get(key);
         let shift = meshes.settle(key, stored, |cluster| self.speaks_for(cluster));
@@ -147,7 +144,7 @@ impl State {
         let Some(shift) = shift else { return };
         dirty.estate = true;
         dirty.mesh_outputs.insert(key.clone());
-        delta.touch_status(StatusKind::Mesh, key);
+        draft.touch_status(StatusKind::Mesh, key);
         let clusters: BTreeSet<_> = [&shift.before, &shift.after]
             .into_iter()
             .flatten()
@@ -178,7 +175,7 @@ impl State {
 
     // Rank 2: workloads.
 
-    fn find_workload(&mut self, source: &Source, dirty: &mut Dirty, delta: &mut Delta) {
+    fn find_workload(&mut self, source: &Source, dirty: &mut Dirty, draft: &mut Draft) {
         let found = self
             .controller(source)
             .filter(|_| self.complete.contains(source.key.cluster()))
@@ -197,8 +194,8 @@ impl State {
             }
         }
         for name in self.graph.workloads.set_found(source, found) {
-            delta.found.insert((OutputKind::Workload, name.clone()));
-            self.settle_workload(&name, dirty, delta);
+            draft.found.insert((OutputKind::Workload, name.clone()));
+            self.settle_workload(&name, dirty, draft);
         }
     }
 
@@ -215,13 +212,13 @@ impl State {
         .and_then(|(_, table)| table.get(&source.key))
     }
 
-    pub(super) fn settle_workload(&mut self, key: &Key, dirty: &mut Dirty, delta: &mut Delta) {
+    pub(super) fn settle_workload(&mut self, key: &Key, dirty: &mut Dirty, draft: &mut Draft) {
         let mut workloads = std::mem::take(&mut self.graph.workloads);
         let stored = self.snapshot.workloads.get(key);
         let shift = workloads.settle(key, stored, |cluster| self.speaks_for(cluster));
         self.graph.workloads = workloads;
         let Some(shift) = shift else { return };
-        delta.touch_status(StatusKind::Workload, key);
+        draft.touch_status(StatusKind::Workload, key);
         let index = &mut self.graph.workload_index;
         if let Some(before) = &shift.before {
             index.remove(key, before.mesh.as_ref(), before.controller.as_ref());
@@ -237,7 +234,7 @@ impl State {
 
     // Rank 3: destinations.
 
-    fn find_destination(&mut self, key: &Key, dirty: &mut Dirty, delta: &mut Delta) {
+    fn find_destination(&mut self, key: &Key, dirty: &mut Dirty, draft: &mut Draft) {
         let reader = self.reader();
         let service = self.snapshot.services.get(key);
         let found = service
@@ -251,12 +248,12 @@ impl State {
             key: key.clone(),
         };
         for name in self.graph.destinations.set_found(&source, found) {
-            delta.found.insert((OutputKind::Destination, name.clone()));
-            self.settle_destination(&name, dirty, delta);
+            draft.found.insert((OutputKind::Destination, name.clone()));
+            self.settle_destination(&name, dirty, draft);
         }
     }
 
-    pub(super) fn settle_destination(&mut self, key: &Key, dirty: &mut Dirty, delta: &mut Delta) {
+    pub(super) fn settle_destination(&mut self, key: &Key, dirty: &mut Dirty, draft: &mut Draft) {
         let mut destinations = std::mem::take(&mut self.graph.destinations);
         let stored = self.snapshot.destinations.get(key);
         let shift = destinations.settle(key, stored, |cluster| self.speaks_for(cluster));
@@ -264,7 +261,7 @@ impl State {
         let Some(shift) = shift else { return };
         dirty.records.insert(key.clone());
         dirty.subsets.insert(key.clone());
-        delta.touch_status(StatusKind::Destination, key);
+        draft.touch_status(StatusKind::Destination, key);
         if let Some(before) = &shift.before {
             self.touch_destination(before, dirty);
             self.graph.destination_index.remove(before);
@@ -311,7 +308,7 @@ impl State {
 
     // Rank 4: the estate.
 
-    fn survey(&mut self, dirty: &mut Dirty, delta: &mut Delta) {
+    fn survey(&mut self, dirty: &mut Dirty, draft: &mut Draft) {
         let now = Estate::new(&Inputs {
             namespace: &self.options.namespace,
             meshes: self.graph.meshes.effective(),
@@ -329,7 +326,7 @@ impl State {
             .chain(now.virtual_meshes.keys())
         {
             if before.virtual_meshes.get(key) != now.virtual_meshes.get(key) {
-                delta.touch_status(StatusKind::VirtualMesh, key);
+                draft.touch_status(StatusKind::VirtualMesh, key);
             }
         }
         let changed: BTreeSet<&Key> = before
@@ -340,7 +337,7 @@ impl State {
             .collect();
         for mesh in &changed {
             dirty.mesh_outputs.insert((*mesh).clone());
-            delta.touch_status(StatusKind::Mesh, mesh);
+            draft.touch_status(StatusKind::Mesh, mesh);
         }
         let everywhere = before.domains != now.domains || before.trust_domains != now.trust_domains;
         if changed.is_empty() && !everywhere {
@@ -352,26 +349,26 @@ impl State {
         };
         for destination in table.values().filter(|it| concerned(it)) {
             self.touch_destination(destination, dirty);
-            delta.touch_status(StatusKind::Destination, &destination.key);
+            draft.touch_status(StatusKind::Destination, &destination.key);
         }
         if !changed.is_empty() {
             // Which workloads call a policy's destinations hangs on who shares a virtual mesh.
-            self.touch_all_policies(delta);
+            self.touch_all_policies(draft);
         }
     }
 
-    fn touch_all_policies(&self, delta: &mut Delta) {
+    fn touch_all_policies(&self, draft: &mut Draft) {
         for policy in self.snapshot.traffic_policies.keys() {
-            delta.touch_status(StatusKind::TrafficPolicy, policy);
+            draft.touch_status(StatusKind::TrafficPolicy, policy);
         }
         for policy in self.snapshot.access_policies.keys() {
-            delta.touch_status(StatusKind::AccessPolicy, policy);
+            draft.touch_status(StatusKind::AccessPolicy, policy);
         }
     }
 
     // Rank 5: references of policies.
 
-    fn look_up_references(&mut self, policy: &PolicyKey, dirty: &mut Dirty, delta: &mut Delta) {
+    fn look_up_references(&mut self, policy: &PolicyKey, dirty: &mut Dirty, draft: &mut Draft) {
         let snapshot = &self.snapshot;
         let (selection, status, dirty) = if policy.kind == Kind::TrafficPolicy {
             let policy = snapshot.traffic_policies.get(&policy.key);
@@ -396,7 +393,7 @@ impl State {
         if let Some(selection) = selection {
             self.touch_selected(selection, dirty);
         }
-        delta.touch_status(status, &policy.key);
+        draft.touch_status(status, &policy.key);
         if missing.is_empty() {
             self.graph.missing.remove(policy);
         } else {
@@ -406,9 +403,9 @@ impl State {
 
     // Rank 9: policies whose status lists a workload among their callers, or did.
 
-    fn find_callers(&self, workloads: &[Arc<Workload>], delta: &mut Delta) {
+    fn find_callers(&self, workloads: &[Arc<Workload>], draft: &mut Draft) {
         if workloads.len() > MANY_WORKLOADS {
-            self.touch_all_policies(delta);
+            self.touch_all_policies(draft);
             return;
         }
         for policy in self.snapshot.traffic_policies.values() {
@@ -416,7 +413,7 @@ impl State {
                 .iter()
                 .any(|workload| is_source(&policy.sources, workload))
             {
-                delta.touch_status(StatusKind::TrafficPolicy, &policy.key);
+                draft.touch_status(StatusKind::TrafficPolicy, &policy.key);
             }
         }
         for policy in self.snapshot.access_policies.values() {
@@ -424,7 +421,7 @@ impl State {
                 .iter()
                 .any(|workload| is_identity(&policy.sources, workload))
             {
-                delta.touch_status(StatusKind::AccessPolicy, &policy.key);
+                draft.touch_status(StatusKind::AccessPolicy, &policy.key);
             }
         }
     }

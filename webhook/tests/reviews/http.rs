@@ -1,5 +1,6 @@
 //! Requests that are not what they should be.
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -97,7 +98,10 @@ async fn a_trial_that_nobody_waits_for_any_more_keeps_its_turn() {
         ..Limits::default()
     };
     let router = ferromesh_webhook::router(state, limits, Metrics::default());
-    let ask = review("CREATE", Some(&timeout("a", REVIEWS, "1s")), None).to_string();
+    // Too large to be worked on where it came in.
+    let mut policy = timeout("a", REVIEWS, "1s");
+    policy["metadata"]["annotations"]["note"] = "long ".repeat(2_000).into();
+    let ask = review("CREATE", Some(&policy), None).to_string();
     let first = tokio::spawn(send(router.clone(), "/validate", ask.clone()));
     trials.recv().await.unwrap();
     first.abort();
@@ -108,6 +112,27 @@ async fn a_trial_that_nobody_waits_for_any_more_keeps_its_turn() {
     let answer: Value = serde_json::from_slice(&answer).unwrap();
     assert_eq!(answer["response"]["status"]["code"], 429);
     drop(hold);
+}
+
+#[tokio::test]
+async fn a_review_that_panics_is_answered_and_so_is_the_next_one() {
+    for note in ["short", &"long ".repeat(2_000)] {
+        let (world, is_sound) = (World::new(), AtomicBool::new(false));
+        let state = move || {
+            assert!(is_sound.swap(true, Ordering::Relaxed), "the first review");
+            Arc::new(world.state().clone())
+        };
+        let router = ferromesh_webhook::router(state, Limits::default(), Metrics::default());
+        let mut policy = timeout("a", REVIEWS, "1s");
+        policy["metadata"]["annotations"]["note"] = note.into();
+        let ask = review("CREATE", Some(&policy), None).to_string();
+        let (status, _) = send(router.clone(), "/validate", ask.clone()).await;
+        assert_eq!(status, StatusCode::INTERNAL_SERVER_ERROR);
+        let (status, answer) = send(router, "/validate", ask).await;
+        assert_eq!(status, StatusCode::OK);
+        let answer: Value = serde_json::from_slice(&answer).unwrap();
+        assert_eq!(answer["response"]["allowed"], true);
+    }
 }
 
 #[tokio::test]
