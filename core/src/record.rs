@@ -170,8 +170,8 @@ impl Record {
         let policies = reader.access_policies(self.destination.service.as_ref());
         (self.authorization, self.access_policies) = if let Some(service) = self.service() {
             let (authorization, refused) = authorization(reader.estate(), service, &policies);
-            let is_refused = |position| refused.iter().any(|refused| refused.policy == position);
-            let applied = (0..policies.len()).filter(|position| !is_refused(*position));
+            let out: BTreeSet<usize> = refused.iter().map(|refused| refused.policy).collect();
+            let applied = (0..policies.len()).filter(|position| !out.contains(position));
             let applied = applied.collect();
             (
                 authorization.map(Arc::new),

@@ -96,8 +96,6 @@ struct Comparison<'a> {
     /// slot of the other.
     is_placed_alike: bool,
     parts: Option<Alike>,
-    /// Whether no object but those with routes can differ.
-    differs_in_routes_alone: bool,
     /// Routes of callers, where those in every cluster have the same.
     routes: Option<Standing>,
 }
@@ -119,6 +117,7 @@ struct Alike {
     annotations: bool,
     /// The name within the cluster.
     local_host: bool,
+    ports: bool,
     /// What every `DestinationRule` has.
     rule: bool,
     local_tls: bool,
@@ -139,13 +138,11 @@ impl<'a> Comparison<'a> {
         let is_uniform = [before, after]
             .iter()
             .all(|it| it.record.routes.are_uniform());
-        let parts = Alike::new(before, after);
         Self {
             before,
             after,
             is_placed_alike: is_placed_alike(before, after),
-            differs_in_routes_alone: parts.as_ref().is_some_and(Alike::is_everything),
-            parts,
+            parts: Alike::new(before, after),
             // No cluster has an empty name, so any that nobody names stands in by that.
             routes: is_uniform.then(|| routes(before, after, "")),
         }
@@ -167,34 +164,24 @@ impl<'a> Comparison<'a> {
     /// What differs, place by place; what is gone comes last.
     fn changes<T>(self, mut each: impl FnMut(Changed<'a>) -> Option<T>) -> Vec<T> {
         let (mut result, mut gone) = (Vec::new(), Vec::new());
+        // Nearly every change is one of policies, and what differs is routes.
+        let is_routes_alone = self.parts.as_ref().is_some_and(Alike::is_everything);
         let places = self.after.places();
-        places
-            .filter(|place| self.may_differ(*place))
-            .for_each(|place| {
-                let standing = self.standing(place);
-                match (standing.before, standing.after) {
-                    (true, true) if standing.alike => {}
-                    (true, true) => result.extend(each(Changed::Differs(self.after, place))),
-                    (false, true) => result.extend(each(Changed::Added(self.after, place))),
-                    (true, false) => gone.extend(self.before.key(place)),
-                    (false, false) => {}
-                }
-            });
+        let places = places.filter(|place| !is_routes_alone || place.has_routes());
+        places.for_each(|place| {
+            let standing = self.standing(place);
+            match (standing.before, standing.after) {
+                (true, true) if standing.alike => {}
+                (true, true) => result.extend(each(Changed::Differs(self.after, place))),
+                (false, true) => result.extend(each(Changed::Added(self.after, place))),
+                (true, false) => gone.extend(self.before.key(place)),
+                (false, false) => {}
+            }
+        });
         for key in gone {
             result.extend(each(Changed::Removed(key)));
         }
         result
-    }
-
-    /// Whether an object has to be looked at. Nearly every change is one of policies, and what differs is
-    /// routes.
-    fn may_differ(&self, place: Slot<'_>) -> bool {
-        !self.differs_in_routes_alone
-            || matches!(
-                place,
-                Slot::Local(LocalKind::VirtualService)
-                    | Slot::Remote(RemoteKind::VirtualService, _)
-            )
     }
 
     /// What has become of the object in a place.
@@ -218,7 +205,7 @@ impl<'a> Comparison<'a> {
         match place {
             Slot::Local(LocalKind::VirtualService) => self
                 .routes(service.reference.cluster())
-                .and(alike.annotations && alike.local_host),
+                .and(alike.ports && alike.annotations && alike.local_host),
             Slot::Local(LocalKind::DestinationRule) => {
                 always(alike.annotations && alike.local_host && alike.rule && alike.local_tls)
             }
@@ -237,7 +224,7 @@ impl<'a> Comparison<'a> {
             }
             Slot::Remote(RemoteKind::VirtualService, client) => self
                 .routes(&client.cluster)
-                .and(alike.annotations && alike.federation && host(client)),
+                .and(alike.ports && alike.annotations && alike.federation && host(client)),
             Slot::Remote(RemoteKind::DestinationRule, client) => always(
                 alike.annotations
                     && alike.federation
@@ -271,20 +258,20 @@ impl Standing {
 /// What has become of the routes of callers in `origin`.
 fn routes(before: Translated<'_>, after: Translated<'_>, origin: &str) -> Standing {
     let [was, is] = [before, after].map(|it| it.record.routes.from(origin));
-    let [old, new] = [before, after].map(|it| it.record.service().map(|service| &service.ports));
     Standing {
         before: before.is_routed(origin),
         after: after.is_routed(origin),
-        alike: old == new && (Arc::ptr_eq(was, is) || was.renders_like(is)),
+        alike: Arc::ptr_eq(was, is) || was.renders_like(is),
     }
 }
 
 impl Alike {
-    /// Whether nothing that is compared here differs.
+    /// Whether nothing that is compared here differs: then no object does but those with routes.
     fn is_everything(&self) -> bool {
         let Self {
             annotations,
             local_host,
+            ports,
             rule,
             local_tls,
             federation,
@@ -294,7 +281,7 @@ impl Alike {
             keepalive,
             authorization,
         } = *self;
-        let local = annotations && local_host && rule && local_tls && authorization;
+        let local = annotations && local_host && ports && rule && local_tls && authorization;
         let federated = federation && entry && local_resolution && reached && keepalive;
         local && federated
     }
@@ -312,6 +299,7 @@ impl Alike {
         Some(Self {
             annotations: is_same_destination || old.annotations == new.annotations,
             local_host: was.site.domain == is.site.domain,
+            ports,
             rule: is_same_mode && before.subsets == after.subsets,
             local_tls: (is_same_destination && is_same_mode)
                 || before.local_tls() == after.local_tls(),

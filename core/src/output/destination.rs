@@ -54,6 +54,14 @@ pub(crate) enum RemoteKind {
 }
 
 impl Slot<'_> {
+    /// Whether it is an object that routes callers.
+    pub(super) fn has_routes(self) -> bool {
+        matches!(
+            self,
+            Slot::Local(LocalKind::VirtualService) | Slot::Remote(RemoteKind::VirtualService, _)
+        )
+    }
+
     /// Whether slots of two destinations that are placed alike are the same object.
     pub(crate) fn is_same_object(self, other: Slot<'_>) -> bool {
         match (self, other) {

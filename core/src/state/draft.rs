@@ -11,8 +11,8 @@ use crate::record::Record;
 
 /// A [`Delta`] that is being written.
 ///
-/// A step comes by in the order of keys, so notes are put one after the other, and are put into order and rid of
-/// repetitions once.
+/// A step comes by in the order of keys, so moves are put one after the other, and are put into order once. A
+/// policy is touched by each destination that it selects: that it was is noted once.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Draft {
     /// The state before.
@@ -24,7 +24,7 @@ pub(super) struct Draft {
     /// Whether an object of the management cluster has gone that nobody was seen to delete.
     pub(super) has_vanished: bool,
     moves: Vec<(Key, Moved)>,
-    statuses: BTreeMap<StatusKind, Vec<Key>>,
+    statuses: BTreeMap<StatusKind, BTreeSet<Key>>,
 }
 
 impl Draft {
@@ -40,7 +40,7 @@ impl Draft {
     pub(super) fn touch_status(&mut self, kind: StatusKind, key: &Key) {
         let touched = self.statuses.entry(kind).or_default();
         if touched.last() != Some(key) {
-            touched.push(key.clone());
+            touched.insert(key.clone());
         }
     }
 
@@ -74,9 +74,7 @@ impl Draft {
             }
             is_same
         });
-        let statuses = statuses.into_iter().flat_map(|(kind, mut touched)| {
-            touched.sort_unstable();
-            touched.dedup();
+        let statuses = statuses.into_iter().flat_map(|(kind, touched)| {
             touched.into_iter().map(move |key| StatusKey { kind, key })
         });
         Delta {
