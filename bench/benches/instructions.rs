@@ -13,6 +13,11 @@ use ferromesh_testkit::fleet::Fleet;
 use gungraun::prelude::*;
 use serde_json::Value;
 
+// What the server uses. Others look longer for a piece the more there are, and a change would seem to cost more in a
+// larger fleet.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 type Trial = (State, Change);
 
 fn fleet(services: u32) -> Fleet {

@@ -108,10 +108,6 @@ pub enum Reason {
     Contested,
     /// A certificate is being issued.
     Issuing,
-    /// A cluster has not answered yet.
-    AwaitingCluster,
-    /// Meshes that are to trust each other have different trust domains.
-    TrustDomainMismatch,
     /// A certificate could not be issued.
     IssuanceFailed,
     /// A certificate authority is past its time.
@@ -152,8 +148,6 @@ impl Reason {
             Self::ForeignObject => "ForeignObject",
             Self::Contested => "Contested",
             Self::Issuing => "Issuing",
-            Self::AwaitingCluster => "AwaitingCluster",
-            Self::TrustDomainMismatch => "TrustDomainMismatch",
             Self::IssuanceFailed => "IssuanceFailed",
             Self::CaExpired => "CAExpired",
             Self::ForeignSigner => "ForeignSigner",
