@@ -6,6 +6,7 @@
 
 mod cluster;
 mod condition;
+mod inquiry;
 mod listing;
 mod probe;
 mod spawner;
@@ -20,7 +21,8 @@ use ferromesh_core::{Change, Kind};
 use ferromesh_crds::meta::KUBECONFIG_KEY;
 use ferromesh_runtime::{fingerprint::Fingerprint, shutdown::Shutdown, telemetry::Chain};
 use kube::Client;
-use tokio::{select, sync::mpsc};
+use tokio::sync::mpsc;
+use tokio_util::sync::DropGuard;
 
 pub(crate) use self::condition::Health;
 pub use self::condition::{ClusterView, Clusters, Condition, Failing, Unreadable};
@@ -59,6 +61,10 @@ pub(crate) enum Event {
     Declared { name: String },
     /// It is gone.
     NotDeclared { name: String, has_vanished: bool },
+    /// An object that discovery has stored names this cluster.
+    Named { name: String },
+    /// Nothing registers this cluster, which was asked for.
+    NotRegistered { name: String },
     /// A watch has something to tell.
     News(Origin, News),
 }
@@ -92,7 +98,8 @@ pub(crate) struct Registry {
     published: Clusters,
     /// Clusters of which something else is so than what was published; the management cluster is empty.
     stale: BTreeSet<Arc<str>>,
-    has_swept: bool,
+    /// Clusters that stored objects name and no registration is known of, and where it is being asked for one.
+    unknown: BTreeMap<Arc<str>, Option<DropGuard>>,
 }
 
 // === impl Registry ===
@@ -135,24 +142,15 @@ impl Registry {
             next_id: 1,
             published: Clusters::default(),
             stale: BTreeSet::from(["".into()]),
-            has_swept: false,
+            unknown: BTreeMap::new(),
         }
     }
 
     /// Runs until it is dropped.
     pub(crate) async fn run(mut self) {
-        let mut revision = self.shared.revision();
         loop {
             self.publish();
-            let event = select! {
-                biased;
-                event = self.events.recv() => event,
-                Ok(()) = revision.changed(), if !self.has_swept => {
-                    self.sweep().await;
-                    continue;
-                }
-            };
-            let mut next = event;
+            let mut next = self.events.recv().await;
             for _ in 0..BURST {
                 let Some(event) = next else { break };
                 self.take(event).await;
@@ -179,6 +177,13 @@ impl Registry {
                     self.settle(&name).await;
                 }
             }
+            Event::Named { name } => self.wonder(name),
+            Event::NotRegistered { name } => {
+                // Something may have registered it since.
+                if let Some((cluster, _)) = self.unknown.remove_entry(name.as_str()) {
+                    self.forget(cluster, false).await;
+                }
+            }
             Event::News(origin, news) => self.hear(&origin, news).await,
         }
     }
@@ -187,6 +192,7 @@ impl Registry {
     fn entry(&mut self, name: &str) -> &mut Cluster {
         let name: Arc<str> = name.into();
         self.stale.insert(Arc::clone(&name));
+        self.unknown.remove(&name);
         self.clusters.entry(Arc::clone(&name)).or_insert_with(|| {
             let id = self.next_id;
             self.next_id += 1;
@@ -238,16 +244,45 @@ impl Registry {
         if let Some((cluster, gone)) = self.clusters.remove_entry(name) {
             let has_vanished = gone.has_vanished;
             gone.end().await;
-            tracing::info!(
-                cluster = &*cluster,
-                has_vanished,
-                "cluster is registered no more"
-            );
-            let forget = Change::Forget {
-                cluster,
-                has_vanished,
-            };
-            self.send(vec![forget]).await;
+            self.forget(cluster, has_vanished).await;
+        }
+    }
+
+    async fn forget(&self, cluster: Arc<str>, has_vanished: bool) {
+        let name = &*cluster;
+        tracing::info!(
+            cluster = name,
+            has_vanished,
+            "cluster is registered no more"
+        );
+        let forget = Change::Forget {
+            cluster,
+            has_vanished,
+        };
+        self.send(vec![forget]).await;
+    }
+
+    /// Stored objects name a cluster: it was deregistered while nobody looked, unless it is registered.
+    fn wonder(&mut self, name: String) {
+        let name: Arc<str> = name.into();
+        if !self.clusters.contains_key(&name) {
+            self.unknown.entry(name).or_default();
+            self.inquire();
+        }
+    }
+
+    /// Asks for the registrations of clusters that stored objects name, once the watches have shown all they have.
+    fn inquire(&mut self) {
+        if !self.are_registrations_listed() {
+            return;
+        }
+        let Some(client) = self.management.client() else {
+            return;
+        };
+        for (name, asking) in &mut self.unknown {
+            if asking.is_none() {
+                *asking = Some(self.spawner.inquire(name, client.clone()));
+            }
         }
     }
 
@@ -295,6 +330,7 @@ impl Registry {
             for name in names {
                 self.settle(&name).await;
             }
+            self.inquire();
         }
         // Whoever learns that the management cluster is complete finds the clusters that it registers.
         self.publish();
@@ -309,32 +345,6 @@ impl Registry {
         REGISTRATIONS
             .iter()
             .all(|kind| self.management.has_listed(*kind))
-    }
-
-    /// Once the management cluster has told all: forgets the clusters that stored objects of discovery
-    /// name and that nothing registers. They were deregistered while nobody looked.
-    async fn sweep(&mut self) {
-        let state = self.shared.state();
-        if !state.is_complete("") {
-            return;
-        }
-        self.has_swept = true;
-        let snapshot = state.snapshot();
-        let meshes = snapshot.meshes.values().map(|it| &it.discovered_in);
-        let workloads = snapshot.workloads.values().map(|it| &it.discovered_in);
-        let destinations = snapshot.destinations.values().map(|it| &it.discovered_in);
-        let named: BTreeSet<&Arc<str>> = meshes.chain(workloads).chain(destinations).collect();
-        let gone: Vec<_> = named
-            .into_iter()
-            .filter(|name| !name.is_empty() && !self.clusters.contains_key(*name))
-            .map(|name| Change::Forget {
-                cluster: Arc::clone(name),
-                has_vanished: false,
-            })
-            .collect();
-        if !gone.is_empty() {
-            self.send(gone).await;
-        }
     }
 
     async fn send(&self, changes: Vec<Change>) {

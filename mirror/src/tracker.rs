@@ -1,7 +1,7 @@
 //! What one watch knows to exist, and what follows from what it sees.
 
 use std::{
-    collections::{BTreeMap, VecDeque},
+    collections::{BTreeMap, BTreeSet, VecDeque},
     sync::Arc,
 };
 
@@ -43,6 +43,8 @@ pub(crate) struct Tracker {
     counters: Counters,
     relist: Relist<Key>,
     unreadable: BTreeMap<Key, String>,
+    /// Clusters that objects of discovery have named.
+    named: BTreeSet<Arc<str>>,
     /// What was told last of how the watch fares.
     told: Option<Result<(), Class>>,
     outcomes: VecDeque<Outcome>,
@@ -64,6 +66,7 @@ impl Tracker {
             counters,
             relist: Relist::new(),
             unreadable: BTreeMap::new(),
+            named: BTreeSet::new(),
             told: None,
             outcomes: VecDeque::new(),
         }
@@ -143,6 +146,9 @@ impl Tracker {
             Object::Deployment(deployment) => {
                 self.want(&key, deployment.istiod.is_some());
             }
+            Object::Mesh(mesh) => self.name(&mesh.discovered_in),
+            Object::Workload(workload) => self.name(&workload.discovered_in),
+            Object::Destination(destination) => self.name(&destination.discovered_in),
             _ => {}
         }
         self.relist.insert(key);
@@ -225,6 +231,14 @@ impl Tracker {
     fn declare(&mut self, key: &Key) {
         let name = key.name().to_owned();
         self.event(Event::Declared { name });
+    }
+
+    /// An object of discovery names a cluster. What is registered later and not any more is told otherwise.
+    fn name(&mut self, cluster: &Arc<str>) {
+        if !cluster.is_empty() && self.named.insert(Arc::clone(cluster)) {
+            let name = cluster.to_string();
+            self.event(Event::Named { name });
+        }
     }
 
     /// The configuration of a control plane is wanted, or no longer.

@@ -115,6 +115,11 @@ impl Cluster {
         self.secret == Some(content)
     }
 
+    /// By which it is reached now.
+    pub(super) fn client(&self) -> Option<Client> {
+        self.client.borrow().clone()
+    }
+
     /// It is reached by this client, which needs no Secret.
     pub(super) fn reach(&mut self, client: Client) {
         self.change_client(Some(client));
@@ -233,7 +238,7 @@ impl Cluster {
     /// What the API server answers when it is asked. Watches that did not notice that it was gone may have
     /// missed something: they are made again when it is back.
     pub(super) fn answers(&mut self, health: Health) {
-        let Some(client) = self.client.borrow().clone() else {
+        let Some(client) = self.client() else {
             return;
         };
         let was_silent = self
@@ -265,7 +270,7 @@ impl Cluster {
         are_secrets_listed: bool,
         before: Option<&ClusterView>,
     ) -> ClusterView {
-        let client = self.client.borrow().clone();
+        let client = self.client();
         let is_management = self.origin.cluster.is_empty();
         let fault = self.fault().filter(|_| !is_management);
         let condition = match (fault.or_else(|| self.problem.clone()), &client) {

@@ -14,7 +14,7 @@ use tokio::{
 };
 use tokio_util::sync::{CancellationToken, DropGuard};
 
-use super::{Event, Origin, probe};
+use super::{Event, Origin, inquiry, probe};
 use crate::{
     handle::Shared,
     pumps::{self, Feed, Line, Watch},
@@ -71,6 +71,21 @@ impl Spawner {
         let cancel = self.token();
         let events = self.events.clone();
         let asking = probe::run(origin.clone(), client, events, cancel.clone());
+        drop(self.shutdown.spawn(asking));
+        cancel.drop_guard()
+    }
+
+    /// Asks whether anything registers a cluster, until the guard is dropped.
+    pub(super) fn inquire(&mut self, name: &str, management: Client) -> DropGuard {
+        let cancel = self.token();
+        let asking = inquiry::run(
+            name.to_owned(),
+            self.namespace.to_string(),
+            management,
+            self.events.clone(),
+            ExponentialBackoff::new(Schedule::default(), self.jitter.fork()),
+            cancel.clone(),
+        );
         drop(self.shutdown.spawn(asking));
         cancel.drop_guard()
     }

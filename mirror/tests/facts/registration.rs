@@ -1,10 +1,21 @@
 //! Which clusters there are.
 
 use ferromesh_core::{Key, Kind};
-use ferromesh_testkit::fakeapi::Fault;
-use serde_json::json;
+use ferromesh_testkit::fakeapi::{Fault, Verb};
+use serde_json::{Value, json};
 
 use super::world::{World, about, kubeconfig, meta, names, put, remove, secret, service};
+
+/// What discovery has stored of a cluster.
+fn mesh(cluster: &str) -> Value {
+    json!({
+        "metadata": {
+            "namespace": "gloo-mesh", "name": format!("istiod-istio-system-{cluster}"),
+            "labels": { "cluster.discovery.mesh.gloo.solo.io": cluster },
+        },
+        "spec": { "istio": { "installation": { "cluster": cluster, "namespace": "istio-system" } } },
+    })
+}
 
 #[tokio::test(start_paused = true)]
 async fn a_cluster_that_is_registered_later_joins_and_its_objects_with_it() {
@@ -145,14 +156,7 @@ async fn nothing_is_forgotten_before_both_kinds_that_register_have_been_listed()
 async fn clusters_that_stored_objects_name_and_nothing_registers_are_forgotten_at_the_start() {
     let unfollowed = World::empty();
     for name in ["east", "west"] {
-        let mesh = json!({
-            "metadata": {
-                "namespace": "gloo-mesh", "name": format!("istiod-istio-system-{name}"),
-                "labels": { "cluster.discovery.mesh.gloo.solo.io": name },
-            },
-            "spec": { "istio": { "installation": { "cluster": name, "namespace": "istio-system" } } },
-        });
-        put(&unfollowed.management, Kind::Mesh, &mesh);
+        put(&unfollowed.management, Kind::Mesh, &mesh(name));
     }
     let east = unfollowed.register("east");
     // It is registered and cannot be reached: what is stored of it stands.
@@ -169,6 +173,36 @@ async fn clusters_that_stored_objects_name_and_nothing_registers_are_forgotten_a
         2,
         "both are still stored"
     );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_cluster_is_forgotten_that_an_object_stored_later_names_and_nothing_registers() {
+    let world = World::new().await;
+    put(&world.management, Kind::Mesh, &mesh("west"));
+    let state = world.until(|state| state.is_forgotten("west")).await;
+    assert_eq!(state.meshes().len(), 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_cluster_is_not_forgotten_because_its_registration_is_seen_late() {
+    let world = World::new().await;
+    world.management.fail(Fault::Hang, |request| {
+        let is_about_registrations =
+            about(Kind::Secret)(request) || about(Kind::KubernetesCluster)(request);
+        is_about_registrations && request.verb == Verb::Watch
+    });
+    world.management.end_watches();
+    world.settled().await;
+    world.register("west");
+    put(&world.management, Kind::Mesh, &mesh("west"));
+    world.until(|state| state.meshes().len() == 1).await;
+    world.settled().await;
+    let clusters = world.handle.clusters();
+    assert!(clusters.get("west").is_none(), "no watch has shown it yet");
+    assert!(!world.state().is_forgotten("west"));
+
+    world.management.heal();
+    world.until(|state| state.is_complete("west")).await;
 }
 
 #[tokio::test(start_paused = true)]
