@@ -29,9 +29,8 @@ mod trust;
 
 use ferromesh_mirror::{Deltas, Handle};
 use ferromesh_runtime::backoff::Jitter;
-use ferromesh_runtime::lease::{Claim, fenced};
+use ferromesh_runtime::lease::Fence;
 use kube::Client;
-use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
 use self::certs::Sources;
@@ -57,13 +56,10 @@ impl Controller {
     /// Waits until the lease is held, and works from then on, as [`run`](Self::run) does, while it is held.
     /// What changes before that is nobody's work here.
     ///
-    /// The clients of registered clusters are the mirror's, and must have been [`fenced`] where they are made.
-    pub async fn lead(
-        mut self,
-        mut deltas: Deltas,
-        mut claim: watch::Receiver<Claim>,
-        cancel: CancellationToken,
-    ) {
+    /// The clients of registered clusters are the mirror's, and must be behind the same fence from where they are
+    /// made.
+    pub async fn lead(mut self, mut deltas: Deltas, fence: Fence, cancel: CancellationToken) {
+        let mut claim = fence.claim();
         let acquired = async {
             while !claim.borrow_and_update().is_held() {
                 tokio::select! {
@@ -74,7 +70,7 @@ impl Controller {
             Some(())
         };
         if let Some(Some(())) = cancel.run_until_cancelled(acquired).await {
-            self.management = fenced(&self.management, claim);
+            self.management = fence.around(&self.management);
             self.run(&mut deltas, cancel).await;
         }
     }

@@ -57,12 +57,12 @@ pub(crate) async fn run(args: Args, log: LogHandle) -> anyhow::Result<()> {
 
     let config = lease::Config::new(&args.namespace, LEASE, &identity);
     let lease = Lease::new(management.clone(), config, jitter.fork())?;
-    let claim = lease.claim();
+    let (claim, fence) = (lease.claim(), lease.fence());
 
-    let fence = claim.clone();
+    let behind = fence.clone();
     let connect = move |bytes: &[u8], options: &client::Options| {
         let mut connection = client::from_bytes(bytes, options)?;
-        connection.client = lease::fenced(&connection.client, fence.clone());
+        connection.client = behind.around(&connection.client);
         Ok(connection)
     };
     let (mirror, deltas) = Mirror::start(
@@ -92,7 +92,7 @@ pub(crate) async fn run(args: Args, log: LogHandle) -> anyhow::Result<()> {
         client: management.clone(),
         state: move || state.state(),
         blockers: move || blockers.readiness(),
-        claim: claim.clone(),
+        claim,
         readiness: readiness.clone(),
         metrics,
         address: args.webhook.webhook_address,
@@ -116,7 +116,7 @@ pub(crate) async fn run(args: Args, log: LogHandle) -> anyhow::Result<()> {
         jitter,
     };
     let cancel = shutdown.token().child_token();
-    shutdown.spawn(controller.lead(deltas, claim, cancel));
+    shutdown.spawn(controller.lead(deltas, fence, cancel));
 
     let admin = args.admin.bind().await?;
     tracing::info!(address = %admin.address(), "admin server");

@@ -7,8 +7,9 @@
 //!
 //! A holder that cannot renew gives up `duration - renew_deadline` before anybody else may take over. That
 //! is the time in which its last writes must have ended. A claim tells by itself when it is too old
-//! ([`Claim::is_held`]), should this process have been stopped for a while; [`fenced`] clients ask it before
-//! each write.
+//! ([`Claim::is_held`]), should this process have been stopped for a while; clients behind a [`Fence`] ask it
+//! before each write. A holder that ends waits until what it has sent is answered before it gives the lease up:
+//! whoever comes next must not be overtaken by it.
 
 mod fence;
 
@@ -27,11 +28,14 @@ use kube::{Api, Client, api::PostParams};
 use tokio::{sync::watch, time::Instant};
 use tokio_util::sync::CancellationToken;
 
-pub use self::fence::fenced;
+pub use self::fence::Fence;
 use crate::{backoff::Jitter, telemetry::Chain};
 
 /// The share by which waits between attempts are spread.
 const SPREAD: f64 = 0.2;
+
+/// For how long answers to what was sent are waited for before a lease is given up.
+const ANSWERS: Duration = Duration::from_secs(5);
 
 /// How long giving up a lease may take when this process ends.
 const RELEASE_TIMEOUT: Duration = Duration::from_secs(5);
@@ -121,6 +125,7 @@ pub struct Lease {
     seconds: i32,
     jitter: Jitter,
     claim: watch::Sender<Claim>,
+    fence: Fence,
     /// The record of somebody else as we saw it last, and when we saw it change.
     observed: Option<(LeaseSpec, Instant)>,
 }
@@ -194,12 +199,14 @@ impl Lease {
                 name: format!("{}/{}", config.namespace, config.name),
             });
         };
+        let claim = watch::Sender::default();
         Ok(Self {
+            fence: Fence::new(claim.subscribe()),
             api: Api::namespaced(client, &config.namespace),
             config,
             seconds,
             jitter,
-            claim: watch::Sender::default(),
+            claim,
             observed: None,
         })
     }
@@ -209,7 +216,13 @@ impl Lease {
         self.claim.subscribe()
     }
 
-    /// Claims the lease, and renews it until `cancel`; then gives it up.
+    /// What lets writes through while it is held.
+    pub fn fence(&self) -> Fence {
+        self.fence.clone()
+    }
+
+    /// Claims the lease, and renews it until `cancel`; then gives it up, once everything is answered that was sent
+    /// through its [`Fence`]. What is not answered in time may still take effect: the lease is left to expire.
     ///
     /// Cancel it after everything that writes in the name of the claim has ended. An error means that the
     /// claim was held and is lost: whoever wrote in its name must stop.
@@ -219,10 +232,21 @@ impl Lease {
         };
         tracing::info!(lease = %self.name(), "lease acquired");
         let kept = cancel.run_until_cancelled(self.keep(acquired)).await;
+        let answered = match &kept {
+            None => tokio::time::timeout(ANSWERS, self.fence.answered())
+                .await
+                .is_ok(),
+            Some(_) => false,
+        };
         self.announce(Claim::Unknown);
         match kept {
             Some(lost) => Err(lost),
-            None => Ok(self.release().await),
+            None if answered => Ok(self.release().await),
+            None => {
+                let lease = self.name();
+                tracing::warn!(%lease, "the lease is left to expire: what was written last is not answered");
+                Ok(Ended::Abandoned)
+            }
         }
     }
 

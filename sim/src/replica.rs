@@ -9,7 +9,7 @@ use ferromesh_controller::{Controller, Metrics};
 use ferromesh_mirror::{Mirror, Options};
 use ferromesh_runtime::backoff::Jitter;
 use ferromesh_runtime::client;
-use ferromesh_runtime::lease::{Config, Lease, fenced};
+use ferromesh_runtime::lease::{Config, Lease};
 use ferromesh_runtime::shutdown::{Shutdown, Signal};
 use futures_util::stream;
 use jiff::SignedDuration;
@@ -152,15 +152,15 @@ impl Birth {
         let config = Config::new(NAMESPACE, LEASE, self.caller.identity.clone());
         let lease = Lease::new(management.clone(), config, self.jitter.fork());
         let lease = lease.expect("the rhythm is that of the server");
-        let claim = lease.claim();
-        let fence = claim.clone();
+        let fence = lease.fence();
+        let behind = fence.clone();
         let connect = move |bytes: &[u8], options: &client::Options| {
             let mut connection = client::from_bytes(bytes, options)?;
             let mut places = world.managed();
             let place = places.find(|place| address_of(place) == connection.server);
             let place = place.expect("kubeconfigs name clusters that there are");
             let client = network::client(&world, &caller, place, token_in(bytes));
-            connection.client = fenced(&client, fence.clone());
+            connection.client = behind.around(&client);
             Ok(connection)
         };
         let options = Options {
@@ -182,7 +182,7 @@ impl Birth {
             jitter: self.jitter.fork(),
         };
         let cancel = shutdown.token().child_token();
-        shutdown.spawn(controller.lead(deltas, claim, cancel));
+        shutdown.spawn(controller.lead(deltas, fence, cancel));
         let release = CancellationToken::new();
         let claimed = tokio::spawn({
             let (release, ending) = (release.clone(), shutdown.token().clone());

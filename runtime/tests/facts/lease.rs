@@ -2,11 +2,11 @@ use std::time::Duration;
 
 use ferromesh_runtime::{
     backoff::Jitter,
-    lease::{Claim, Config, Ended, Error, Lease, fenced},
+    lease::{Claim, Config, Ended, Error, Fence, Lease},
 };
 use k8s_openapi::api::coordination::v1::Lease as Record;
-use kube::Api;
-use kube::api::PostParams;
+use kube::api::{ObjectMeta, PostParams};
+use kube::{Api, Client};
 use serde_json::{Value, json};
 use tokio::{sync::watch, task::JoinHandle, time::Instant};
 use tokio_util::sync::CancellationToken;
@@ -17,6 +17,7 @@ const LEASES: &str = "/apis/coordination.k8s.io/v1/leases";
 
 struct Candidate {
     claim: watch::Receiver<Claim>,
+    fence: Fence,
     task: JoinHandle<Result<Ended, Error>>,
     cancel: CancellationToken,
 }
@@ -27,6 +28,7 @@ fn candidate(server: &ApiServer, identity: &str, seed: u64) -> Candidate {
     let cancel = CancellationToken::new();
     Candidate {
         claim: lease.claim(),
+        fence: lease.fence(),
         task: tokio::spawn(lease.run(cancel.clone())),
         cancel,
     }
@@ -45,6 +47,34 @@ impl Candidate {
     async fn held(&mut self) {
         self.until(Claim::is_held).await;
     }
+
+    /// Writes something in the name of the claim. Returns when it has been sent.
+    async fn sends(&self, client: &Client) -> JoinHandle<kube::Result<Record>> {
+        let leases: Api<Record> = Api::namespaced(self.fence.around(client), "home");
+        let other = Record {
+            metadata: ObjectMeta {
+                name: Some("other".into()),
+                ..ObjectMeta::default()
+            },
+            ..Record::default()
+        };
+        let sent = tokio::spawn(async move { leases.create(&PostParams::default(), &other).await });
+        tokio::time::sleep(Duration::from_millis(1)).await;
+        sent
+    }
+}
+
+/// A way to an API server on which everything takes so long.
+fn slow(server: &ApiServer, delay: Duration) -> Client {
+    let client = server.client();
+    let send = move |request| {
+        let client = client.clone();
+        async move {
+            tokio::time::sleep(delay).await;
+            client.send(request).await
+        }
+    };
+    Client::new(tower::service_fn(send), "default")
 }
 
 fn record(holder: &str, renewed: &str) -> Value {
@@ -301,11 +331,54 @@ async fn a_rhythm_that_cannot_work_is_refused() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_lease_is_given_up_when_what_was_sent_is_answered_though_its_caller_has_gone() {
+    let server = ApiServer::new();
+    let mut holder = candidate(&server, "holder", 1);
+    holder.held().await;
+    let sent = holder.sends(&slow(&server, Duration::from_secs(3))).await;
+    sent.abort();
+    holder.cancel.cancel();
+    tokio::time::sleep(Duration::from_secs(2)).await;
+    assert_eq!(stored(&server)["holderIdentity"], "holder");
+    assert_eq!(holder.task.await.unwrap().unwrap(), Ended::Released);
+    assert!(server.get(LEASES, "home/other").is_some());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_lease_is_left_to_expire_while_what_was_sent_is_not_answered() {
+    let server = ApiServer::new();
+    let mut holder = candidate(&server, "holder", 1);
+    holder.held().await;
+    let way = server.another_way();
+    way.fail_all(&Fault::Hang);
+    let sent = holder.sends(&way.client()).await;
+    holder.cancel.cancel();
+    assert_eq!(holder.task.await.unwrap().unwrap(), Ended::Abandoned);
+    assert_eq!(stored(&server)["holderIdentity"], "holder");
+    let error = sent.await.unwrap().unwrap_err().to_string();
+    assert!(error.contains("lease is not held"), "{error}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_was_sent_is_given_up_when_the_lease_is_lost() {
+    let server = ApiServer::new();
+    let mut holder = candidate(&server, "holder", 1);
+    holder.held().await;
+    let way = server.another_way();
+    let sent = holder.sends(&slow(&way, Duration::from_secs(30))).await;
+    server.fail_all(&Fault::Hang);
+    assert!(sent.await.unwrap().is_err());
+    assert!(!holder.claim.borrow().is_held());
+    tokio::time::sleep(Duration::from_mins(1)).await;
+    assert!(server.get(LEASES, "home/other").is_none());
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_fenced_client_reads_always_and_writes_only_while_the_lease_is_held() {
     let server = ApiServer::new();
     server.apply(LEASES, record("somebody", "2026-01-01T00:00:00.000000Z"));
     let (claim, seen) = watch::channel(Claim::Unknown);
-    let api: Api<Record> = Api::namespaced(fenced(&server.client(), seen), "home");
+    let api: Api<Record> = Api::namespaced(Fence::new(seen).around(&server.client()), "home");
     let write = async || {
         let record = api.get("leader").await.expect("it may be read");
         let written = api.replace("leader", &PostParams::default(), &record).await;
