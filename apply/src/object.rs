@@ -73,6 +73,8 @@ pub enum Answer {
     Wanted(Desired),
     /// It is not: once the set is complete, it is deleted.
     Unwanted,
+    /// It is not, and a person has taken away what it was made of: no mass delete holds it.
+    Forsaken,
     /// Nobody can tell yet: what stands is left as it is.
     Unknown,
 }

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use ferromesh_apply::{Applier, Handle, Metrics, ObjectId, Options, Report};
-use ferromesh_core::{Key, OutputKey, OutputKind, OutputSet, State};
+use ferromesh_core::{OutputSet, State};
 use ferromesh_mirror::{self as mirror, Clusters};
 use ferromesh_runtime::backoff::Jitter;
 use kube::Client;
@@ -58,11 +58,19 @@ struct Running {
     /// The connection that it works with; another one takes another applier.
     connection: u64,
     cancel: CancellationToken,
-    /// The registered clusters that had not told all they have when it was told that its set is complete.
-    complete_but: Option<BTreeSet<Arc<str>>>,
+    /// What was known when it was told that its set is complete.
+    complete: Option<Known>,
     is_synced: bool,
     /// When it will have looked for what is to be deleted.
     looked: Option<Instant>,
+}
+
+/// What makes it known of objects whether they are wanted, and why they are not.
+#[derive(Clone, PartialEq)]
+struct Known {
+    /// Registered clusters that have not told all they have.
+    silent: BTreeSet<Arc<str>>,
+    deregistered: BTreeSet<Arc<str>>,
 }
 
 /// How an applier is reached, and by which connection.
@@ -178,7 +186,7 @@ impl Outputs {
             serial,
             connection: reach.connection,
             cancel,
-            complete_but: None,
+            complete: None,
             is_synced: false,
             looked: None,
         }
@@ -215,20 +223,8 @@ impl Outputs {
         }
     }
 
-    /// What is stored of clusters that are registered no more goes because a person took their registration
-    /// away, though that may have been while nobody looked.
-    pub(crate) fn forsake(&self, state: &State, clusters: &Clusters) {
-        for (target, running) in &self.appliers {
-            if let Target::Discovered(cluster) = target
-                && clusters.get(cluster).is_none()
-            {
-                running.handle.explicit(stored(state, cluster));
-            }
-        }
-    }
-
     /// Tells the appliers that know of everything that is wanted that they do: those that did not, and
-    /// all of them when it is known of more objects whether they are wanted. Returns whom it was told.
+    /// all of them when it is known of more objects whether they are wanted, or why not. Returns whom it was told.
     pub(crate) fn complete(
         &mut self,
         state: &State,
@@ -238,11 +234,14 @@ impl Outputs {
         let silent = clusters
             .iter()
             .filter(|(cluster, _)| !state.is_complete(cluster));
-        let silent: BTreeSet<Arc<str>> = silent.map(|(cluster, _)| cluster.into()).collect();
+        let known = Known {
+            silent: silent.map(|(cluster, _)| cluster.into()).collect(),
+            deregistered: state.deregistered().cloned().collect(),
+        };
         let mut told = Vec::new();
         for (target, running) in &mut self.appliers {
-            if running.complete_but.as_ref() != Some(&silent) && is_ready(state, target) {
-                running.complete_but = Some(silent.clone());
+            if running.complete.as_ref() != Some(&known) && is_ready(state, target) {
+                running.complete = Some(known.clone());
                 running.handle.complete();
                 running.note(now);
                 told.push(target.clone());
@@ -300,33 +299,10 @@ impl Outputs {
 impl Running {
     /// It looks for what is to be deleted as soon as it knows what stands and what is wanted.
     fn note(&mut self, now: Instant) {
-        if self.is_synced && self.complete_but.is_some() {
+        if self.is_synced && self.complete.is_some() {
             self.looked.get_or_insert(now + LOOK);
         }
     }
-}
-
-/// What is stored of a cluster.
-fn stored(state: &State, cluster: &str) -> Vec<ObjectId> {
-    let snapshot = state.snapshot();
-    let is_there = |discovered_in: &Arc<str>| **discovered_in == *cluster;
-    let meshes = snapshot.meshes.values();
-    let meshes = meshes.filter(|it| is_there(&it.discovered_in));
-    let meshes = meshes.map(|it| (OutputKind::Mesh, &it.key));
-    let workloads = snapshot.workloads.values();
-    let workloads = workloads.filter(|it| is_there(&it.discovered_in));
-    let workloads = workloads.map(|it| (OutputKind::Workload, &it.key));
-    let destinations = snapshot.destinations.values();
-    let destinations = destinations.filter(|it| is_there(&it.discovered_in));
-    let destinations = destinations.map(|it| (OutputKind::Destination, &it.key));
-    let all = meshes.chain(workloads).chain(destinations);
-    let key = |(kind, key): (OutputKind, &Key)| OutputKey {
-        cluster: "".into(),
-        kind,
-        namespace: key.namespace().into(),
-        name: key.name().into(),
-    };
-    all.map(|it| id(&key(it))).collect()
 }
 
 /// Clusters that are registered no more, and of which something is still stored.

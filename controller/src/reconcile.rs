@@ -261,10 +261,8 @@ impl Reconciler {
             .map(|(name, _)| (name.into(), is_unreached(&clusters, name)))
             .collect();
         let before = std::mem::replace(&mut self.registered, registered);
-        let mut has_left = false;
         for gone in before.keys() {
             if !self.registered.contains_key(gone) {
-                has_left = true;
                 let concerned = self.programmed.forget(gone);
                 self.statuses.touch_all(&concerned);
             }
@@ -272,9 +270,6 @@ impl Reconciler {
         let mut begun: Vec<_> = self.outputs.keep(&state, &clusters).into_iter().collect();
         let holds = &mut self.holds;
         holds.retain(|target| self.outputs.has(target) && !begun.contains(target));
-        if has_left || !begun.is_empty() {
-            self.outputs.forsake(&state, &clusters);
-        }
         // Nobody writes to a cluster that cannot be reached, and its objects are waited for all the same.
         let come = self.registered.keys();
         let come = come.filter(|name| !before.contains_key(*name));

@@ -66,6 +66,8 @@ pub struct State {
     complete: Set<Arc<str>>,
     /// Clusters that were registered and are no more.
     forgotten: Set<Arc<str>>,
+    /// Those of them whose registration a person has taken away.
+    deregistered: Set<Arc<str>>,
 }
 
 impl State {
@@ -184,6 +186,11 @@ impl State {
     /// Whether a cluster was registered and is not any more.
     pub fn is_forgotten(&self, cluster: &str) -> bool {
         self.forgotten.contains(cluster)
+    }
+
+    /// Clusters that were registered and are no more because a person has taken their registration away.
+    pub fn deregistered(&self) -> impl Iterator<Item = &Arc<str>> {
+        self.deregistered.iter()
     }
 
     /// Whether discovery speaks for a cluster: what it does not find there is not there.

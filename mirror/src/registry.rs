@@ -271,7 +271,7 @@ impl Registry {
         }
     }
 
-    /// Asks for the registrations of clusters that stored objects name, once the watches have shown all they have.
+    /// Asks for the registrations of clusters that stored objects name, once the watches have shown what they can.
     fn inquire(&mut self) {
         if !self.are_registrations_listed() {
             return;

@@ -2,12 +2,14 @@
 
 use std::collections::BTreeMap;
 use std::io;
+use std::pin::pin;
 use std::sync::{Arc, Mutex};
+use std::task::Poll;
 use std::time::Duration;
 
 use axum::body::{Body, Bytes};
 use ferromesh_testkit::fakeapi::{Request, Verb};
-use futures_util::{StreamExt, stream};
+use futures_util::{StreamExt, poll, stream};
 use http::{Request as HttpRequest, Response, StatusCode};
 use kube::Client;
 use serde_json::json;
@@ -235,14 +237,21 @@ impl Wire {
             return Some(Ok(unauthorized()));
         }
         let watchdog = &self.world.watchdog;
-        let sight =
+        let mut sight =
             asked.map(|asked| watchdog.before(&self.world, &self.caller, &self.place, asked));
         let api = self.world.api(&self.place);
-        let answered = api.answer(HttpRequest::from_parts(head, body));
-        let answered = select! {
-            biased;
-            answered = answered => Some(answered),
-            () = answer.closed() => None,
+        let mut answered = pin!(api.answer(HttpRequest::from_parts(head, body)));
+        let at_once = poll!(&mut answered);
+        if let Some(sight) = &mut sight {
+            watchdog.done(&self.world, &self.place, sight);
+        }
+        let answered = match at_once {
+            Poll::Ready(answered) => Some(answered),
+            Poll::Pending => select! {
+                biased;
+                answered = answered => Some(answered),
+                () = answer.closed() => None,
+            },
         };
         let verb = sight.as_ref().map(Sight::verb);
         let code = match &answered {

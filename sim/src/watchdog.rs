@@ -52,10 +52,11 @@ struct Inner {
     written: BTreeMap<(String, String), VecDeque<Instant>>,
 }
 
-/// What was seen before a request was answered.
+/// What was seen of the object of a request before the request was taken in, and just after.
 pub(crate) struct Sight {
     request: Request,
-    object: Option<Value>,
+    before: Option<Value>,
+    after: Option<Value>,
 }
 
 const UNPOISONED: &str = "nobody panics while holding this lock";
@@ -100,11 +101,11 @@ impl Watchdog {
         place: &str,
         request: Request,
     ) -> Sight {
-        let kind = world.kind_of(place, &request.plural);
-        let kind = kind.filter(|_| request.verb.is_write() && !request.name.is_empty());
-        let api = world.api(place);
-        let object = kind.and_then(|kind| api.get(kind, &request.namespace, &request.name));
-        let sight = Sight { request, object };
+        let sight = Sight {
+            before: object(world, place, &request),
+            after: None,
+            request,
+        };
         if sight.request.verb.is_write() && !sight.is_about_leases() {
             self.expect_holder(world, caller, place, &sight.request);
             self.expect_patience(world, caller, place, &sight.request);
@@ -148,7 +149,12 @@ impl Watchdog {
         }
     }
 
-    /// Looks at what has become of a request; there is no code where there is no answer.
+    /// Looks when a request has been taken in, and nobody else since. Its answer may take its time.
+    pub(crate) fn done(&self, world: &World, place: &str, sight: &mut Sight) {
+        sight.after = object(world, place, &sight.request);
+    }
+
+    /// Judges what has become of a request; there is no code where there is no answer.
     pub(crate) fn after(
         &self,
         world: &World,
@@ -157,7 +163,11 @@ impl Watchdog {
         sight: &Sight,
         code: Option<u16>,
     ) {
-        let Sight { request, object } = sight;
+        let Sight {
+            request,
+            before,
+            after,
+        } = sight;
         let said = said(caller, place, request);
         let told = code.map_or_else(|| "no answer".to_owned(), |code| code.to_string());
         world.journal.note(format_args!("{said}: {told}"));
@@ -176,13 +186,7 @@ impl Watchdog {
             let listed = inner.listed.entry(caller.identity.clone()).or_default();
             listed.insert((place.to_owned(), request.plural.clone()));
         }
-        let Some(before) = object else { return };
-        let kind = world.kind_of(place, &request.plural);
-        let after = kind.and_then(|kind| {
-            world
-                .api(place)
-                .get(kind, &request.namespace, &request.name)
-        });
+        let Some(before) = before else { return };
         if after.as_ref() == Some(before) {
             return;
         }
@@ -257,6 +261,14 @@ impl Watchdog {
             ));
         }
     }
+}
+
+/// The object that a request would write.
+fn object(world: &World, place: &str, request: &Request) -> Option<Value> {
+    let kind = world.kind_of(place, &request.plural);
+    let kind = kind.filter(|_| request.verb.is_write() && !request.name.is_empty())?;
+    let api = world.api(place);
+    api.get(kind, &request.namespace, &request.name)
 }
 
 /// Whether a replica may change what stands there.

@@ -97,6 +97,10 @@ impl<S: Source> Applier<S> {
         let mut desired = match self.source.ask(id) {
             Answer::Wanted(desired) => desired,
             Answer::Unwanted => return self.decide_unwanted(id, number, turn),
+            Answer::Forsaken => {
+                self.prune.exempt(id);
+                return self.decide_unwanted(id, number, turn);
+            }
             Answer::Unknown => return self.leave(id),
         };
         self.prune.spare(id);
@@ -176,7 +180,8 @@ impl<S: Source> Applier<S> {
         let version = self
             .version(number)
             .filter(|_| stands && !self.is_terminating(id));
-        let is_unwanted = self.source.ask(id) == Answer::Unwanted;
+        let answer = self.source.ask(id);
+        let is_unwanted = matches!(answer, Answer::Unwanted | Answer::Forsaken);
         let Some(version) = version.filter(|_| is_unwanted) else {
             // Much may have happened since it was doomed.
             let stage = Stage::of(

@@ -20,8 +20,9 @@ impl Source for Wanted {
         let state = self.mirror.state();
         match state.output(&key) {
             Some(output) => Answer::Wanted(desired(output)),
-            None if self.is_known(&state, &key) => Answer::Unwanted,
-            None => Answer::Unknown,
+            None if !self.is_known(&state, &key) => Answer::Unknown,
+            None if self.is_forsaken(&state, &key) => Answer::Forsaken,
+            None => Answer::Unwanted,
         }
     }
 }
@@ -41,6 +42,21 @@ impl Wanted {
                     .filter(|(cluster, _)| !state.is_complete(cluster))
                     .all(|(cluster, _)| !key.may_derive_from(cluster)),
             }
+    }
+
+    /// Whether it was made of what was in a cluster whose registration a person has taken away, perhaps while nobody
+    /// looked. An object that may as well come from a registered cluster is not.
+    fn is_forsaken(&self, state: &State, key: &OutputKey) -> bool {
+        let clusters = self.mirror.clusters();
+        match &self.target {
+            Target::Discovered(cluster) => clusters.get(cluster).is_none(),
+            Target::Pushed(own) => {
+                let mut gone = state.deregistered();
+                let mut others = clusters.iter().filter(|(cluster, _)| *cluster != &**own);
+                gone.any(|cluster| key.may_derive_from(cluster))
+                    && !others.any(|(cluster, _)| key.may_derive_from(cluster))
+            }
+        }
     }
 }
 

@@ -177,6 +177,28 @@ async fn a_hold_ends_when_what_was_gone_comes_back() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn what_came_of_a_registered_cluster_is_held_though_its_name_ends_like_one_that_was_deregistered()
+ {
+    let names = ["east", "west", "north-west"];
+    let world = World::with(&names).await;
+    world.unite(&names);
+    let services = many(MANY);
+    world.add("north-west", &services);
+    world.quiet().await;
+    world.deregister("west");
+    until_gone(
+        &world.management,
+        &input(Kind::Mesh),
+        NAMESPACE,
+        &mesh("west"),
+    )
+    .await;
+    world.quiet().await;
+    world.take_away("north-west", &services);
+    world.held("east").await;
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_policy_that_is_deleted_takes_along_whatever_it_made() {
     let (world, services) = estate().await;
     let kind = input(Kind::TrafficPolicy);

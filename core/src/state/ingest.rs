@@ -51,6 +51,7 @@ impl State {
                 {
                     self.complete.insert(Arc::clone(&cluster));
                     self.forgotten.remove(&cluster);
+                    self.deregistered.remove(&cluster);
                     self.speak_for(&cluster, dirty, draft);
                 }
             }
@@ -70,6 +71,11 @@ impl State {
                 }
                 self.complete.remove(&cluster);
                 self.forgotten.insert(Arc::clone(&cluster));
+                if has_vanished {
+                    self.deregistered.remove(&cluster);
+                } else {
+                    self.deregistered.insert(Arc::clone(&cluster));
+                }
                 self.speak_for(&cluster, dirty, draft);
             }
         }
