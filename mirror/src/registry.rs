@@ -22,11 +22,10 @@ use ferromesh_crds::meta::KUBECONFIG_KEY;
 use ferromesh_runtime::{fingerprint::Fingerprint, shutdown::Shutdown, telemetry::Chain};
 use kube::Client;
 use tokio::sync::mpsc;
-use tokio_util::sync::DropGuard;
 
 pub(crate) use self::condition::Health;
 pub use self::condition::{ClusterView, Clusters, Condition, Failing, Unreadable};
-use self::{cluster::Cluster, spawner::Spawner};
+use self::{cluster::Cluster, inquiry::Inquiries, spawner::Spawner};
 use tracing::Span;
 
 use crate::{Options, handle::Shared, ingest::Kubeconfig, pumps::Watch, writer::Seen};
@@ -61,8 +60,8 @@ pub(crate) enum Event {
     Declared { name: String },
     /// It is gone.
     NotDeclared { name: String, has_vanished: bool },
-    /// An object that discovery has stored names this cluster.
-    Named { name: String },
+    /// An object of this kind, which discovery has stored, names this cluster.
+    Named { name: String, kind: Kind },
     /// Nothing registers this cluster, which was asked for.
     NotRegistered { name: String },
     /// A watch has something to tell.
@@ -98,8 +97,8 @@ pub(crate) struct Registry {
     published: Clusters,
     /// Clusters of which something else is so than what was published; the management cluster is empty.
     stale: BTreeSet<Arc<str>>,
-    /// Clusters that stored objects name and no registration is known of, and where it is being asked for one.
-    unknown: BTreeMap<Arc<str>, Option<DropGuard>>,
+    /// Clusters that stored objects name and no registration is known of.
+    unknown: Inquiries,
 }
 
 // === impl Registry ===
@@ -142,7 +141,7 @@ impl Registry {
             next_id: 1,
             published: Clusters::default(),
             stale: BTreeSet::from(["".into()]),
-            unknown: BTreeMap::new(),
+            unknown: Inquiries::default(),
         }
     }
 
@@ -177,11 +176,11 @@ impl Registry {
                     self.settle(&name).await;
                 }
             }
-            Event::Named { name } => self.wonder(name),
+            Event::Named { name, kind } => self.wonder(name, kind),
             Event::NotRegistered { name } => {
                 // Something may have registered it since.
-                if let Some((cluster, _)) = self.unknown.remove_entry(name.as_str()) {
-                    self.forget(cluster, false).await;
+                if let Some((cluster, is_late)) = self.unknown.end(&name) {
+                    self.forget(cluster, is_late).await;
                 }
             }
             Event::News(origin, news) => self.hear(&origin, news).await,
@@ -192,7 +191,7 @@ impl Registry {
     fn entry(&mut self, name: &str) -> &mut Cluster {
         let name: Arc<str> = name.into();
         self.stale.insert(Arc::clone(&name));
-        self.unknown.remove(&name);
+        self.unknown.end(&name);
         self.clusters.entry(Arc::clone(&name)).or_insert_with(|| {
             let id = self.next_id;
             self.next_id += 1;
@@ -262,27 +261,23 @@ impl Registry {
         self.send(vec![forget]).await;
     }
 
-    /// Stored objects name a cluster: it was deregistered while nobody looked, unless it is registered.
-    fn wonder(&mut self, name: String) {
-        let name: Arc<str> = name.into();
-        if !self.clusters.contains_key(&name) {
-            self.unknown.entry(name).or_default();
-            self.inquire();
+    /// A stored object names a cluster. Unless that is registered, it was deregistered while nobody looked; or, if
+    /// the object was not there at the start, its registration was lost, as when a backup is restored that is older
+    /// than it, and somebody who did not know yet has stored the object once more.
+    fn wonder(&mut self, name: String, kind: Kind) {
+        if self.clusters.contains_key(name.as_str()) {
+            return;
         }
+        self.unknown.note(name, self.management.has_listed(kind));
+        self.inquire();
     }
 
     /// Asks for the registrations of clusters that stored objects name, once the watches have shown what they can.
     fn inquire(&mut self) {
-        if !self.are_registrations_listed() {
-            return;
-        }
-        let Some(client) = self.management.client() else {
-            return;
-        };
-        for (name, asking) in &mut self.unknown {
-            if asking.is_none() {
-                *asking = Some(self.spawner.inquire(name, client.clone()));
-            }
+        if self.are_registrations_listed()
+            && let Some(client) = self.management.client()
+        {
+            self.unknown.ask(&client, &mut self.spawner);
         }
     }
 

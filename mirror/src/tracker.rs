@@ -236,8 +236,8 @@ impl Tracker {
     /// An object of discovery names a cluster. What is registered later and not any more is told otherwise.
     fn name(&mut self, cluster: &Arc<str>) {
         if !cluster.is_empty() && self.named.insert(Arc::clone(cluster)) {
-            let name = cluster.to_string();
-            self.event(Event::Named { name });
+            let (name, kind) = (cluster.to_string(), self.watch.kind);
+            self.event(Event::Named { name, kind });
         }
     }
 

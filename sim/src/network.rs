@@ -243,7 +243,7 @@ impl Wire {
         let mut answered = pin!(api.answer(HttpRequest::from_parts(head, body)));
         let at_once = poll!(&mut answered);
         if let Some(sight) = &mut sight {
-            watchdog.done(&self.world, &self.place, sight);
+            sight.look_again(&self.world, &self.place);
         }
         let answered = match at_once {
             Poll::Ready(answered) => Some(answered),

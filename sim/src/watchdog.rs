@@ -66,6 +66,11 @@ impl Sight {
         self.request.verb
     }
 
+    /// Looks when the request has been taken in, and nobody else since. Its answer may take its time.
+    pub(crate) fn look_again(&mut self, world: &World, place: &str) {
+        self.after = object(world, place, &self.request);
+    }
+
     fn is_about_leases(&self) -> bool {
         self.request.plural == "leases"
     }
@@ -147,11 +152,6 @@ impl Watchdog {
                 .journal
                 .violation(format_args!("{said}, and {holder:?} holds the lease"));
         }
-    }
-
-    /// Looks when a request has been taken in, and nobody else since. Its answer may take its time.
-    pub(crate) fn done(&self, world: &World, place: &str, sight: &mut Sight) {
-        sight.after = object(world, place, &sight.request);
     }
 
     /// Judges what has become of a request; there is no code where there is no answer.

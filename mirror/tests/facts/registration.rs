@@ -168,6 +168,8 @@ async fn clusters_that_stored_objects_name_and_nothing_registers_are_forgotten_a
     let state = world.state();
     let meshes: Vec<_> = state.meshes().keys().map(Key::name).collect();
     assert_eq!(meshes, ["istiod-istio-system-east"]);
+    let deregistered: Vec<_> = state.deregistered().map(AsRef::as_ref).collect();
+    assert_eq!(deregistered, ["west"]);
     assert_eq!(
         names(&state, Kind::Mesh, "").len(),
         2,
@@ -181,6 +183,8 @@ async fn a_cluster_is_forgotten_that_an_object_stored_later_names_and_nothing_re
     put(&world.management, Kind::Mesh, &mesh("west"));
     let state = world.until(|state| state.is_forgotten("west")).await;
     assert_eq!(state.meshes().len(), 0);
+    // Nobody can tell whether a person has done that, or a backup that was restored.
+    assert_eq!(state.deregistered().count(), 0);
 }
 
 #[tokio::test(start_paused = true)]
