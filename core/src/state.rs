@@ -64,10 +64,8 @@ pub struct State {
     synced: Set<(Arc<str>, Kind)>,
     /// Clusters of which every kind has been listed.
     complete: Set<Arc<str>>,
-    /// Clusters that were registered and are no more.
-    forgotten: Set<Arc<str>>,
-    /// Those of them whose registration a person has taken away.
-    deregistered: Set<Arc<str>>,
+    /// Clusters that were registered and are no more, and whether nobody was seen to take their registration away.
+    forgotten: Table<Arc<str>, bool>,
 }
 
 impl State {
@@ -185,12 +183,13 @@ impl State {
 
     /// Whether a cluster was registered and is not any more.
     pub fn is_forgotten(&self, cluster: &str) -> bool {
-        self.forgotten.contains(cluster)
+        self.forgotten.contains_key(cluster)
     }
 
     /// Clusters that were registered and are no more because a person has taken their registration away.
     pub fn deregistered(&self) -> impl Iterator<Item = &Arc<str>> {
-        self.deregistered.iter()
+        let gone = self.forgotten.iter();
+        gone.filter_map(|(cluster, has_vanished)| (!has_vanished).then_some(cluster))
     }
 
     /// Whether discovery speaks for a cluster: what it does not find there is not there.

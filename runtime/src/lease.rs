@@ -232,22 +232,18 @@ impl Lease {
         };
         tracing::info!(lease = %self.name(), "lease acquired");
         let kept = cancel.run_until_cancelled(self.keep(acquired)).await;
-        let answered = match &kept {
-            None => tokio::time::timeout(ANSWERS, self.fence.answered())
-                .await
-                .is_ok(),
-            Some(_) => false,
-        };
-        self.announce(Claim::Unknown);
-        match kept {
-            Some(lost) => Err(lost),
-            None if answered => Ok(self.release().await),
-            None => {
-                let lease = self.name();
-                tracing::warn!(%lease, "the lease is left to expire: what was written last is not answered");
-                Ok(Ended::Abandoned)
-            }
+        if let Some(lost) = kept {
+            self.announce(Claim::Unknown);
+            return Err(lost);
         }
+        let answered = tokio::time::timeout(ANSWERS, self.fence.answered()).await;
+        self.announce(Claim::Unknown);
+        if answered.is_ok() {
+            return Ok(self.release().await);
+        }
+        let lease = self.name();
+        tracing::warn!(%lease, "the lease is left to expire: what was written last is not answered");
+        Ok(Ended::Abandoned)
     }
 
     fn name(&self) -> String {

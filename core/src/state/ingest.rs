@@ -51,7 +51,6 @@ impl State {
                 {
                     self.complete.insert(Arc::clone(&cluster));
                     self.forgotten.remove(&cluster);
-                    self.deregistered.remove(&cluster);
                     self.speak_for(&cluster, dirty, draft);
                 }
             }
@@ -70,12 +69,7 @@ impl State {
                     self.synced.remove(&(Arc::clone(&cluster), kind));
                 }
                 self.complete.remove(&cluster);
-                self.forgotten.insert(Arc::clone(&cluster));
-                if has_vanished {
-                    self.deregistered.remove(&cluster);
-                } else {
-                    self.deregistered.insert(Arc::clone(&cluster));
-                }
+                self.forgotten.insert(Arc::clone(&cluster), has_vanished);
                 self.speak_for(&cluster, dirty, draft);
             }
         }

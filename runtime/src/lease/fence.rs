@@ -67,17 +67,16 @@ impl Fence {
                 if !is_write(request.method()) {
                     return client.send(request).await.map_err(BoxError::from);
                 }
-                if !fence.claim.borrow().is_held() {
-                    return Err(BoxError::from(Stopped::NotHeld));
-                }
                 let mut claim = fence.claim.clone();
                 let write = async move {
                     select! {
+                        // Before anything is sent, and whenever an answer is waited for.
+                        biased;
+                        () = lost(&mut claim) => Err(BoxError::from(Stopped::NotHeld)),
                         answer = timeout(ANSWERED, client.send(request)) => match answer {
                             Ok(answer) => answer.map_err(BoxError::from),
                             Err(_) => Err(BoxError::from(Stopped::NoAnswer)),
                         },
-                        () = lost(&mut claim) => Err(BoxError::from(Stopped::NotHeld)),
                     }
                 };
                 fence.sent.spawn(write.in_current_span()).await?
