@@ -30,10 +30,13 @@ pub struct Estate {
     /// Every virtual mesh, as it is judged.
     pub virtual_meshes: BTreeMap<Key, Arc<Standing>>,
     /// Trust domains of the Istio meshes of each cluster; empty ones are left out.
-    pub trust_domains: BTreeMap<Arc<str>, BTreeSet<Arc<str>>>,
+    pub trust_domains: Arc<TrustDomains>,
     /// DNS domains of clusters that registered with one.
     pub domains: BTreeMap<Arc<str>, Arc<str>>,
 }
+
+/// Trust domains by cluster; each has at least one.
+pub type TrustDomains = BTreeMap<Arc<str>, BTreeSet<Arc<str>>>;
 
 /// What a mesh is to the translation of its destinations.
 #[derive(Clone, Debug, PartialEq)]
@@ -130,13 +133,16 @@ impl Estate {
         self.sites.get(mesh)
     }
 
-    /// This, with every site that is as it was being the same one: whoever compares them sees it at once.
+    /// This, with everything that is as it was being the same one: whoever compares it sees that at once.
     #[must_use]
     pub(crate) fn sharing(mut self, before: &Self) -> Self {
         for (mesh, site) in &mut self.sites {
             if let Some(old) = before.sites.get(mesh).filter(|old| *old == site) {
                 *site = Arc::clone(old);
             }
+        }
+        if self.trust_domains == before.trust_domains {
+            self.trust_domains = Arc::clone(&before.trust_domains);
         }
         self
     }
@@ -161,6 +167,7 @@ impl Estate {
         let registered =
             |cluster: &str| inputs.clusters.get(&Key::local(cluster, inputs.namespace));
         let mut estate = Self::default();
+        let mut trust_domains = TrustDomains::new();
         for cluster in inputs.clusters.values() {
             if cluster.key.namespace() == inputs.namespace {
                 estate
@@ -173,8 +180,7 @@ impl Estate {
                 continue;
             };
             if !istio.trust_domain.is_empty() {
-                estate
-                    .trust_domains
+                trust_domains
                     .entry(own.cluster.clone())
                     .or_default()
                     .insert(istio.trust_domain.as_str().into());
@@ -206,6 +212,7 @@ impl Estate {
                 }),
             );
         }
+        estate.trust_domains = Arc::new(trust_domains);
         estate.virtual_meshes = virtual_meshes
             .into_iter()
             .map(|(key, standing)| (key, Arc::new(standing)))

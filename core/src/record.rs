@@ -7,8 +7,6 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use ferromesh_istio::AuthorizationPolicy;
-
 use crate::diagnose::Finding;
 use crate::estate::Site;
 use crate::federate::{Federation, federate};
@@ -18,7 +16,7 @@ use crate::model::destination::KubeService;
 use crate::model::mesh::MeshKind;
 use crate::model::selector::Destinations;
 use crate::model::{AccessPolicy, Destination, Labels, TrafficPolicy};
-use crate::translate::authorization::authorization;
+use crate::translate::authorization::{Authorization, authorization};
 use crate::translate::traffic::{Refused, Traffic, traffic, unsupported_mesh};
 
 /// Where policies select destinations.
@@ -38,7 +36,7 @@ pub struct Record {
     /// Routes for callers.
     pub routes: Routes,
     /// Who may call it.
-    pub authorization: Option<Arc<AuthorizationPolicy>>,
+    pub authorization: Option<Authorization>,
     /// How other meshes see it.
     pub federation: Option<Arc<Federation>>,
 }
@@ -173,10 +171,7 @@ impl Record {
             let out: BTreeSet<usize> = refused.iter().map(|refused| refused.policy).collect();
             let applied = (0..policies.len()).filter(|position| !out.contains(position));
             let applied = applied.collect();
-            (
-                authorization.map(Arc::new),
-                bind(policies, refused, applied),
-            )
+            (authorization, bind(policies, refused, applied))
         } else {
             let bound = without_output(policies, |it| self.unsupported(reader, &it.destinations));
             (None, bound)
@@ -270,16 +265,15 @@ impl Routes {
         if policies.is_empty() {
             return (Self::default(), Arc::default());
         }
-        let mut named: BTreeSet<&str> = policies
+        let mut named: BTreeSet<&Arc<str>> = policies
             .iter()
             .flat_map(|policy| policy.sources.clusters())
-            .map(AsRef::as_ref)
             .collect();
         let mut origins = BTreeSet::from([service.reference.cluster()]);
         if !named.is_empty() {
             let clients = record.federation.iter().flat_map(|it| it.clients.iter());
             origins.extend(clients.map(|client| &*client.cluster));
-            named.retain(|cluster| origins.contains(cluster));
+            named.retain(|cluster| origins.contains(&***cluster));
         }
         let (common, mut refused, mut applied) = if named.len() == origins.len() {
             <_>::default()
@@ -291,8 +285,8 @@ impl Routes {
         for origin in &named {
             let (routes, refused, part) = traffic(reader, &policies, Some(origin));
             applied.extend(part);
-            special.push((Arc::from(*origin), Arc::new(routes)));
-            places.push((Some(origin), refused));
+            special.push((Arc::clone(origin), Arc::new(routes)));
+            places.push((Some(&***origin), refused));
         }
         if !named.is_empty() {
             if named.len() < origins.len() {

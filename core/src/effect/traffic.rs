@@ -3,7 +3,6 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use ferromesh_istio::StringMatch;
 use ferromesh_istio::virtual_service::HttpMatch;
 
 use super::{Remark, Weight, counted, selection};
@@ -109,37 +108,7 @@ fn leaves_out(record: &Record, policy: &Key) -> bool {
     };
     let groups = &record.routes.from(service.reference.cluster()).groups;
     groups.iter().any(|group| group.owners().contains(policy))
-        && !groups
-            .iter()
-            .any(|group| group.matches.is_empty() || group.matches.iter().any(fits_all))
-}
-
-/// Whether every request fits.
-fn fits_all(condition: &HttpMatch) -> bool {
-    let HttpMatch {
-        uri,
-        ignore_uri_case: _,
-        method,
-        headers,
-        without_headers,
-        query_params,
-        source_labels,
-        source_namespace,
-        port: _,
-    } = condition;
-    let any_path = match uri {
-        None => true,
-        Some(StringMatch::Prefix(prefix)) => prefix == "/",
-        Some(StringMatch::Regex(regex)) => regex == ".*",
-        Some(StringMatch::Exact(_)) => false,
-    };
-    any_path
-        && method.is_none()
-        && headers.is_empty()
-        && without_headers.is_empty()
-        && query_params.is_empty()
-        && source_labels.is_empty()
-        && source_namespace.is_empty()
+        && !groups.iter().any(|group| group.conditions.fit_all())
 }
 
 /// Targets that callers cannot reach: they are in another cluster and not federated to the

@@ -60,6 +60,8 @@ pub struct ServiceAccount {
 
 const MAX_SOURCES: usize = 1_000;
 const MAX_OPERATIONS: usize = 1_000;
+/// Most callers that one policy may name: with more, an API server refuses the object that they are written into.
+const MAX_CALLERS: usize = 10_000;
 
 impl AccessPolicy {
     /// Reads a policy; what is wrong with it is kept beside it.
@@ -76,12 +78,13 @@ impl AccessPolicy {
             spec.source_selector.len(),
             MAX_SOURCES,
         );
-        let sources = spec
+        let sources: Arc<[_]> = spec
             .source_selector
             .iter()
             .take(MAX_SOURCES)
             .map(Identities::from)
             .collect();
+        limit_callers(&mut door, &sources);
         Self {
             key: key(&object.metadata, ""),
             generation: object.metadata.generation.unwrap_or_default(),
@@ -91,6 +94,22 @@ impl AccessPolicy {
             operation: operation(&mut door, spec),
             rejections: door.close().into(),
         }
+    }
+}
+
+fn limit_callers(door: &mut Door, sources: &[Identities]) {
+    let count = sources.iter().fold(0, |count: usize, it| {
+        let matched = it.matcher.as_ref().map_or(0, IdentityMatcher::count);
+        count
+            .saturating_add(matched)
+            .saturating_add(it.accounts.len())
+    });
+    if count > MAX_CALLERS {
+        door.refuse(
+            "spec.sourceSelector",
+            Code::TooLarge,
+            format!("comes to {count} namespaces and service accounts, at most {MAX_CALLERS} are handled; split the policy"),
+        );
     }
 }
 
@@ -131,6 +150,15 @@ fn operation(door: &mut Door, spec: &crds::AccessPolicySpec) -> Operation {
     }
 }
 
+impl IdentityMatcher {
+    /// How many namespaces of clusters it comes to.
+    fn count(&self) -> usize {
+        let [namespaces, clusters] =
+            [&self.namespaces, &self.clusters].map(|it| it.iter().count().max(1));
+        namespaces.saturating_mul(clusters)
+    }
+}
+
 impl From<&crds::selector::IdentitySelector> for Identities {
     fn from(selector: &crds::selector::IdentitySelector) -> Self {
         Self {
@@ -152,5 +180,50 @@ impl From<&crds::selector::IdentitySelector> for Identities {
                 })
                 .collect(),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::{AccessPolicy, MAX_CALLERS};
+
+    fn refusals(source: &Value) -> Vec<String> {
+        let object = serde_json::from_value(json!({
+            "metadata": { "name": "a", "namespace": "gloo-mesh" },
+            "spec": { "sourceSelector": [source] },
+        }));
+        let policy = AccessPolicy::parse(&object.expect("a policy"));
+        policy.rejections.iter().map(ToString::to_string).collect()
+    }
+
+    fn names(count: usize) -> Vec<String> {
+        (0..count).map(|at| format!("n-{at}")).collect()
+    }
+
+    #[test]
+    fn as_many_callers_are_named_as_an_object_holds() {
+        let accounts = |count| {
+            let names = names(count).into_iter();
+            let accounts: Vec<_> = names
+                .map(|name| json!({ "name": name, "namespace": "shop" }))
+                .collect();
+            json!({ "kubeServiceAccountRefs": { "serviceAccounts": accounts } })
+        };
+        assert_eq!(refusals(&accounts(MAX_CALLERS)), [""; 0]);
+        assert_eq!(
+            refusals(&accounts(MAX_CALLERS + 1)),
+            [
+                "spec.sourceSelector: comes to 10001 namespaces and service accounts, at most 10000 are handled; split the policy"
+            ]
+        );
+    }
+
+    #[test]
+    fn a_namespace_of_two_clusters_is_two_callers() {
+        let matcher = |namespaces, clusters| json!({ "kubeIdentityMatcher": { "namespaces": names(namespaces), "clusters": names(clusters) } });
+        assert_eq!(refusals(&matcher(5_000, 2)), [""; 0]);
+        assert_eq!(refusals(&matcher(5_001, 2)).len(), 1);
     }
 }

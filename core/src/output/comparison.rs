@@ -318,7 +318,10 @@ impl Alike {
             keepalive: federated(|(_, was), (_, is)| {
                 was.virtual_mesh.federation.keepalive == is.virtual_mesh.federation.keepalive
             }),
-            authorization: old_rules == new_rules,
+            authorization: old_rules == new_rules
+                && (is_same_destination
+                    || new_rules.is_none()
+                    || was.service.selector == is.service.selector),
         })
     }
 }

@@ -1,7 +1,6 @@
 //! Outputs of a destination.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
 
 use ferromesh_crds::meta;
 use ferromesh_istio::Kind;
@@ -240,7 +239,7 @@ impl<'a> Translated<'a> {
                         self.subsets,
                     )),
                     LocalKind::AuthorizationPolicy => Spec::AuthorizationPolicy(
-                        Arc::unwrap_or_clone(self.record.authorization.clone()?),
+                        self.record.authorization.as_ref()?.render(service),
                     ),
                 }
             }

@@ -8,7 +8,7 @@ use ferromesh_istio::authorization_policy::{Action, From, Rule, Source, To, Work
 
 use super::traffic::Refused;
 use crate::diagnose::{Code, Finding};
-use crate::estate::Estate;
+use crate::estate::{Estate, TrustDomains};
 use crate::model::AccessPolicy;
 use crate::model::access_policy::{Identities, IdentityMatcher, ServiceAccount};
 use crate::model::destination::KubeService;
@@ -25,7 +25,7 @@ pub(crate) fn authorization(
     estate: &Estate,
     service: &KubeService,
     policies: &[Arc<AccessPolicy>],
-) -> (Option<AuthorizationPolicy>, Vec<Refused>) {
+) -> (Option<Authorization>, Vec<Refused>) {
     let mut refused = Vec::new();
     if policies.is_empty() {
         return (None, refused);
@@ -45,39 +45,70 @@ pub(crate) fn authorization(
         }));
         return (None, refused);
     }
-    let mut rules = Vec::new();
+    let mut allowing = Vec::new();
     for (position, policy) in policies.iter().enumerate() {
         if !policy.rejections.is_empty() {
             continue;
         }
-        match rule(estate, policy) {
-            Ok(rule) => rules.push(rule),
-            Err(unknown) => refused.extend(unknown.findings().map(|finding| Refused {
-                policy: position,
-                finding,
-            })),
+        let unknown = Unknown::of(policy, &estate.trust_domains);
+        if unknown.named.is_empty() {
+            allowing.push(Arc::clone(policy));
+            continue;
         }
+        refused.extend(unknown.findings().map(|finding| Refused {
+            policy: position,
+            finding,
+        }));
     }
-    let spec = AuthorizationPolicy {
-        selector: Some(WorkloadSelector {
-            match_labels: service.selector.to_map(),
-        }),
-        action: Some(Action::Allow),
-        rules,
+    let authorization = Authorization {
+        policies: allowing.into(),
+        trust_domains: Arc::clone(&estate.trust_domains),
     };
-    (Some(spec), refused)
+    (Some(authorization), refused)
 }
 
-fn rule(estate: &Estate, policy: &AccessPolicy) -> Result<Rule, Unknown> {
-    let mut from = Vec::new();
-    let mut unknown = Unknown::default();
-    for (at, identities) in policy.sources.iter().enumerate() {
-        sources(estate, identities, &mut from, |cluster, part| {
-            unknown.note(policy, at, cluster, part);
-        });
+/// Who may call a destination.
+///
+/// It is written out when it is rendered: a policy may name thousands, and does so on every destination.
+#[derive(Clone, Debug)]
+pub struct Authorization {
+    /// Policies that allow something, in key order.
+    policies: Box<[Arc<AccessPolicy>]>,
+    trust_domains: Arc<TrustDomains>,
+}
+
+impl PartialEq for Authorization {
+    /// Whether both are written alike.
+    fn eq(&self, other: &Self) -> bool {
+        let are_same_domains = Arc::ptr_eq(&self.trust_domains, &other.trust_domains);
+        let mut pairs = self.policies.iter().zip(&other.policies);
+        self.policies.len() == other.policies.len()
+            && pairs.all(|(mine, theirs)| {
+                (are_same_domains && Arc::ptr_eq(mine, theirs))
+                    || rule(mine, &self.trust_domains) == rule(theirs, &other.trust_domains)
+            })
     }
-    if !unknown.named.is_empty() {
-        return Err(unknown);
+}
+
+impl Authorization {
+    /// The object for the workloads of a Service.
+    pub(crate) fn render(&self, service: &KubeService) -> AuthorizationPolicy {
+        let policies = self.policies.iter();
+        AuthorizationPolicy {
+            selector: Some(WorkloadSelector {
+                match_labels: service.selector.to_map(),
+            }),
+            action: Some(Action::Allow),
+            rules: policies.map(|it| rule(it, &self.trust_domains)).collect(),
+        }
+    }
+}
+
+/// What a policy allows, of which every cluster is known.
+fn rule(policy: &AccessPolicy, trust_domains: &TrustDomains) -> Rule {
+    let mut from = Vec::new();
+    for identities in policy.sources.iter() {
+        sources(trust_domains, identities, &mut from);
     }
     let operation = &policy.operation;
     let is_any =
@@ -89,7 +120,7 @@ fn rule(estate: &Estate, policy: &AccessPolicy) -> Result<Rule, Unknown> {
             operation: operation.clone(),
         }]
     };
-    Ok(Rule { from, to })
+    Rule { from, to }
 }
 
 /// Clusters that a policy names and whose trust domains are not known.
@@ -113,6 +144,24 @@ enum Part {
 impl Unknown {
     /// As many as are told one by one: a policy may name thousands, on thousands of destinations.
     const MOST: usize = 8;
+
+    fn of(policy: &AccessPolicy, trust_domains: &TrustDomains) -> Self {
+        let mut unknown = Self::default();
+        let mut look_up = |nth, cluster: &str, part| {
+            if !is_known(trust_domains, cluster) {
+                unknown.note(policy, nth, cluster, part);
+            }
+        };
+        for (nth, identities) in policy.sources.iter().enumerate() {
+            for cluster in identities.matcher.iter().flat_map(|it| it.clusters.iter()) {
+                look_up(nth, cluster, Part::Matcher);
+            }
+            for (at, account) in identities.accounts.iter().enumerate() {
+                look_up(nth, &account.cluster, Part::Account(at));
+            }
+        }
+        unknown
+    }
 
     fn note(&mut self, policy: &AccessPolicy, nth: usize, cluster: &str, part: Part) {
         if self.named.iter().any(|(known, _)| known == cluster) {
@@ -161,16 +210,11 @@ impl Unknown {
     }
 }
 
-/// The sources that one alternative stands for; clusters without a trust domain are `unknown`.
+/// The sources that one alternative stands for.
 ///
 /// Its two halves are alternatives of each other, so each gets a source of its own: within one
 /// source, Istio wants every field to match.
-fn sources(
-    estate: &Estate,
-    identities: &Identities,
-    from: &mut Vec<From>,
-    mut unknown: impl FnMut(&str, Part),
-) {
+fn sources(trust_domains: &TrustDomains, identities: &Identities, from: &mut Vec<From>) {
     let mut push = |source: Source| from.push(From { source });
     let any = || Source {
         principals: vec!["*".to_owned()],
@@ -190,45 +234,41 @@ fn sources(
                 ..Source::default()
             });
         } else {
-            let mut principals = Principals::default();
-            for domain in clusters
-                .iter()
-                .flat_map(|name| domains(estate, name, || unknown(name, Part::Matcher)))
-            {
-                if namespaces.is_empty() {
-                    principals.push(format!("{domain}/ns/*"));
-                }
-                for namespace in names() {
-                    principals.push(format!("{domain}/ns/{namespace}/sa/*"));
-                }
-            }
+            let domains = clusters.iter().flat_map(|it| domains(trust_domains, it));
+            let principals = domains.flat_map(|domain| {
+                let all = namespaces.is_empty().then(|| format!("{domain}/ns/*"));
+                let some = names().map(move |namespace| format!("{domain}/ns/{namespace}/sa/*"));
+                all.into_iter().chain(some)
+            });
             push(Source {
-                principals: principals.0,
+                principals: once_each(principals.collect()),
                 ..Source::default()
             });
         }
     }
-    let mut principals = Principals::default();
-    for (at, account) in identities.accounts.iter().enumerate() {
+    let principals = identities.accounts.iter().flat_map(|account| {
         let ServiceAccount {
             name,
             namespace,
             cluster,
         } = account;
-        for domain in domains(estate, cluster, || unknown(cluster, Part::Account(at))) {
-            principals.push(if namespace.is_empty() {
-                // Istio's wildcard stands at an end only: the name cannot be asked for here.
-                format!("{domain}/ns/*")
-            } else if name.is_empty() {
-                format!("{domain}/ns/{namespace}/sa/*")
-            } else {
-                format!("{domain}/ns/{namespace}/sa/{name}")
-            });
-        }
-    }
-    if !principals.0.is_empty() {
+        domains(trust_domains, cluster)
+            .into_iter()
+            .map(move |domain| {
+                if namespace.is_empty() {
+                    // Istio's wildcard stands at an end only: the name cannot be asked for here.
+                    format!("{domain}/ns/*")
+                } else if name.is_empty() {
+                    format!("{domain}/ns/{namespace}/sa/*")
+                } else {
+                    format!("{domain}/ns/{namespace}/sa/{name}")
+                }
+            })
+    });
+    let principals = once_each(principals.collect());
+    if !principals.is_empty() {
         push(Source {
-            principals: principals.0,
+            principals,
             ..Source::default()
         });
     } else if identities.matcher.is_none() && identities.accounts.is_empty() {
@@ -236,33 +276,31 @@ fn sources(
     }
 }
 
-/// Trust domains of a cluster; of every cluster, where none is named. A source that comes to no
-/// principal would let everybody in, so to know of no trust domain is an error either way.
-fn domains<'a>(
-    estate: &'a Estate,
-    cluster: &str,
-    unknown: impl FnOnce(),
-) -> BTreeSet<&'a Arc<str>> {
-    let found: BTreeSet<_> = if cluster.is_empty() {
-        estate.trust_domains.values().flatten().collect()
+/// Whether there is a trust domain of a cluster; of any, where none is named. A source that comes to no
+/// principal would let everybody in, so to know of none is an error either way.
+fn is_known(trust_domains: &TrustDomains, cluster: &str) -> bool {
+    if cluster.is_empty() {
+        !trust_domains.is_empty()
     } else {
-        let found = estate.trust_domains.get(cluster);
-        found.into_iter().flatten().collect()
-    };
-    if found.is_empty() {
-        unknown();
+        trust_domains.contains_key(cluster)
     }
-    found
+}
+
+/// Trust domains of a cluster; of every cluster, where none is named.
+fn domains<'a>(trust_domains: &'a TrustDomains, cluster: &str) -> BTreeSet<&'a Arc<str>> {
+    if cluster.is_empty() {
+        return trust_domains.values().flatten().collect();
+    }
+    let found = trust_domains.get(cluster);
+    found.into_iter().flatten().collect()
 }
 
 /// Principals in the order in which they come up, each once.
-#[derive(Default)]
-struct Principals(Vec<String>);
-
-impl Principals {
-    fn push(&mut self, principal: String) {
-        if !self.0.contains(&principal) {
-            self.0.push(principal);
-        }
-    }
+fn once_each(principals: Vec<String>) -> Vec<String> {
+    let mut seen = BTreeSet::new();
+    let is_first: Vec<bool> = principals.iter().map(|it| seen.insert(it)).collect();
+    let pairs = principals.into_iter().zip(is_first);
+    pairs
+        .filter_map(|(it, is_first)| is_first.then_some(it))
+        .collect()
 }

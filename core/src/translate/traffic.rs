@@ -4,16 +4,14 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-use ferromesh_istio::virtual_service::HttpMatch;
-
+use super::conditions::Conditions;
 use super::route::shift::{self, Backend};
 use crate::diagnose::{Code, Finding};
 use crate::graph::Reader;
 use crate::key::Key;
+use crate::model::TrafficPolicy;
 use crate::model::destination::KubeService;
-use crate::model::selector::{Names, WorkloadMatcher};
 use crate::model::traffic_policy::{Fault, Retries};
-use crate::model::{Labels, TrafficPolicy};
 use crate::own::Field;
 
 /// Routes in groups: the policies of a group mean the same callers and requests.
@@ -24,10 +22,10 @@ pub struct Traffic {
 }
 
 /// What happens to the requests that one set of conditions describes.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Group {
-    /// Alternative conditions, before ports; none means every request.
-    pub matches: Vec<HttpMatch>,
+    /// Which requests of which callers.
+    pub conditions: Conditions,
     /// Bound on a request.
     pub timeout: Field<Duration>,
     /// Tries after the first.
@@ -55,34 +53,24 @@ pub(crate) struct Refused {
 pub(crate) fn traffic(
     reader: &Reader<'_>,
     policies: &[Arc<TrafficPolicy>],
-    origin: Option<&str>,
+    origin: Option<&Arc<str>>,
 ) -> (Traffic, Vec<Refused>, Vec<usize>) {
-    let mut groups: Vec<(Conditions<'_>, Group)> = Vec::new();
+    let mut groups: Vec<Group> = Vec::new();
     let mut refused = Vec::new();
     let mut applied = Vec::new();
     for (position, policy) in policies.iter().enumerate() {
-        // No cluster has an empty name, so an origin that nobody names stands in by that.
-        let Some(sources) = policy.sources.within(origin.unwrap_or_default()) else {
+        let Some(conditions) = Conditions::new(policy, origin) else {
             continue;
         };
-        let conditions = Conditions {
-            sources,
-            requests: &policy.matchers,
-        };
-        let at = groups
-            .iter()
-            .position(|(other, _)| other.same_as(&conditions));
-        let fresh = || Group {
-            matches: conditions.matches(),
-            ..Group::default()
-        };
-        let current = at.map_or_else(fresh, |at| groups[at].1.clone());
+        let mut others = groups.iter();
+        let at = others.position(|other| other.conditions.mean_like(&conditions));
+        let current = at.map_or_else(|| Group::new(conditions), |at| groups[at].clone());
         match current.with(reader, policy) {
             Ok(group) => {
                 applied.push(position);
                 match at {
-                    Some(at) => groups[at].1 = group,
-                    None => groups.push((conditions, group)),
+                    Some(at) => groups[at] = group,
+                    None => groups.push(group),
                 }
             }
             Err(findings) => refused.extend(findings.into_iter().map(|finding| Refused {
@@ -91,11 +79,7 @@ pub(crate) fn traffic(
             })),
         }
     }
-    let groups = groups
-        .into_iter()
-        .map(|(_, group)| group)
-        .filter(|group| !group.is_idle())
-        .collect();
+    groups.retain(|group| !group.is_idle());
     (Traffic { groups }, refused, applied)
 }
 
@@ -112,6 +96,16 @@ impl Traffic {
 }
 
 impl Group {
+    fn new(conditions: Conditions) -> Self {
+        Self {
+            conditions,
+            timeout: Field::default(),
+            retries: Field::default(),
+            fault: Field::default(),
+            shift: Field::default(),
+        }
+    }
+
     /// This group with what a policy adds, or what keeps the policy out.
     fn with(mut self, reader: &Reader<'_>, policy: &TrafficPolicy) -> Result<Self, Vec<Finding>> {
         let mut findings = Vec::new();
@@ -143,13 +137,13 @@ impl Group {
     /// Whether both do the same to the same requests, whoever asked for it.
     fn renders_like(&self, other: &Self) -> bool {
         let Self {
-            matches,
+            conditions,
             timeout,
             retries,
             fault,
             shift,
         } = self;
-        *matches == other.matches
+        *conditions == other.conditions
             && timeout.value() == other.timeout.value()
             && retries.value() == other.retries.value()
             && fault.value() == other.fault.value()
@@ -159,7 +153,7 @@ impl Group {
     /// Whether it would leave requests as they are.
     fn is_idle(&self) -> bool {
         let Self {
-            matches: _,
+            conditions: _,
             timeout,
             retries,
             fault,
@@ -171,7 +165,7 @@ impl Group {
     /// The policies that set something.
     pub fn owners(&self) -> BTreeSet<&Key> {
         let Self {
-            matches: _,
+            conditions: _,
             timeout,
             retries,
             fault,
@@ -186,67 +180,6 @@ impl Group {
         .into_iter()
         .flatten()
         .collect()
-    }
-}
-
-/// Which requests of which callers.
-struct Conditions<'a> {
-    /// Callers in the cluster at hand; empty means all of them.
-    sources: Vec<&'a WorkloadMatcher>,
-    /// Requests; empty means all of them.
-    requests: &'a [HttpMatch],
-}
-
-impl Conditions<'_> {
-    /// Whether both mean the same: the same callers in any order, the same requests in order.
-    fn same_as(&self, other: &Self) -> bool {
-        self.sources.len() == other.sources.len()
-            && self.requests == other.requests
-            && self.callers() == other.callers()
-    }
-
-    /// The callers in an order of their own.
-    fn callers(&self) -> Vec<(&Labels, &Names)> {
-        let sources = self.sources.iter();
-        let mut callers: Vec<_> = sources.map(|it| (&it.labels, &it.namespaces)).collect();
-        callers.sort_unstable();
-        callers
-    }
-
-    /// Every caller with every request.
-    fn matches(&self) -> Vec<HttpMatch> {
-        let mut sources: Vec<HttpMatch> = Vec::new();
-        for source in &self.sources {
-            let labels = source.labels.to_map();
-            if source.namespaces.is_empty() {
-                sources.push(HttpMatch {
-                    source_labels: labels,
-                    ..HttpMatch::default()
-                });
-                continue;
-            }
-            sources.extend(source.namespaces.iter().map(|namespace| HttpMatch {
-                source_labels: labels.clone(),
-                source_namespace: namespace.to_string(),
-                ..HttpMatch::default()
-            }));
-        }
-        if self.requests.is_empty() {
-            return sources;
-        }
-        if sources.is_empty() {
-            return self.requests.to_vec();
-        }
-        sources
-            .iter()
-            .flat_map(|source| {
-                self.requests.iter().map(|request| HttpMatch {
-                    source_labels: source.source_labels.clone(),
-                    source_namespace: source.source_namespace.clone(),
-                    ..request.clone()
-                })
-            })
-            .collect()
     }
 }
 

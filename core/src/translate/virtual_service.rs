@@ -45,20 +45,14 @@ pub(crate) fn render(
 
 /// The group's conditions on one port, each alone.
 fn conditions(group: &Group, port: u32) -> Vec<HttpMatch> {
-    if group.matches.is_empty() {
-        return vec![HttpMatch {
-            port: Some(port),
-            ..HttpMatch::default()
-        }];
+    let mut alternatives = group.conditions.alternatives();
+    if alternatives.is_empty() {
+        alternatives.push(HttpMatch::default());
     }
-    group
-        .matches
-        .iter()
-        .map(|matches| HttpMatch {
-            port: Some(port),
-            ..matches.clone()
-        })
-        .collect()
+    for alternative in &mut alternatives {
+        alternative.port = Some(port);
+    }
+    alternatives
 }
 
 /// What the group does, on any port.

@@ -27,6 +27,8 @@ pub(crate) const BOMBS: &[Bomb] = &[
     ("shift", shift),
     ("access", access),
     ("access sources", access_sources),
+    ("accounts", accounts),
+    ("long header", long_header),
     ("virtual mesh", virtual_mesh),
     ("federation selectors", federation_selectors),
     ("gateway selectors", gateway_selectors),
@@ -216,6 +218,24 @@ fn access_sources(dice: &mut Dice) -> Value {
         "a",
         &json!({ "sourceSelector": many(sources, |_| source.clone()) }),
     )
+}
+
+fn accounts(dice: &mut Dice) -> Value {
+    // Without a cluster each stands for one of every trust domain.
+    let account = |at: usize| json!({ "name": format!("n-{at}"), "namespace": "shop" });
+    let accounts = many(*dice.pick(&[9_000, 10_001, 60_000]), account);
+    let source = json!({ "kubeServiceAccountRefs": { "serviceAccounts": accounts } });
+    policy("AccessPolicy", "a", &json!({ "sourceSelector": [source] }))
+}
+
+fn long_header(dice: &mut Dice) -> Value {
+    // With every namespace once.
+    let long = "x".repeat(*dice.pick(&[1_000, 30_000, 1_000_000]));
+    let namespaces = many(1_000, |at| json!(format!("n-{at}")));
+    traffic(&json!({
+        "sourceSelector": [{ "kubeWorkloadMatcher": { "namespaces": namespaces } }],
+        "httpRequestMatchers": [{ "headers": [{ "name": "h", "value": long }] }],
+    }))
 }
 
 fn virtual_mesh(dice: &mut Dice) -> Value {

@@ -1,0 +1,134 @@
+//! Which requests of which callers a group of routes is for.
+
+use std::sync::Arc;
+
+use ferromesh_istio::StringMatch;
+use ferromesh_istio::virtual_service::HttpMatch;
+
+use crate::model::selector::{Names, WorkloadMatcher};
+use crate::model::{Labels, TrafficPolicy};
+
+/// What a policy asks of requests, seen from the cluster of their callers.
+///
+/// It is written out when it is rendered: a policy may ask for much, and does so on every destination.
+#[derive(Clone, Debug)]
+pub struct Conditions {
+    policy: Arc<TrafficPolicy>,
+    /// None stands for every cluster that no source selector names.
+    origin: Option<Arc<str>>,
+}
+
+impl PartialEq for Conditions {
+    /// Whether both are written alike.
+    fn eq(&self, other: &Self) -> bool {
+        (Arc::ptr_eq(&self.policy, &other.policy) && self.origin == other.origin)
+            || (self.requests() == other.requests() && self.callers() == other.callers())
+    }
+}
+
+impl Conditions {
+    /// Those of a policy for callers in `origin`; none where it means nobody there.
+    pub(super) fn new(policy: &Arc<TrafficPolicy>, origin: Option<&Arc<str>>) -> Option<Self> {
+        let conditions = Self {
+            policy: Arc::clone(policy),
+            origin: origin.cloned(),
+        };
+        conditions.sources().is_some().then_some(conditions)
+    }
+
+    /// Whether both mean the same: the same callers in any order, the same requests in order.
+    pub(super) fn mean_like(&self, other: &Self) -> bool {
+        let [mine, theirs] = [self, other].map(|it| {
+            let mut callers = it.callers();
+            callers.sort_unstable();
+            callers
+        });
+        mine == theirs && self.requests() == other.requests()
+    }
+
+    /// Whether every request of every caller fits.
+    pub(crate) fn fit_all(&self) -> bool {
+        let requests = self.requests();
+        self.callers().is_empty() && (requests.is_empty() || requests.iter().any(fits_all))
+    }
+
+    /// Every caller with every request, each on its own; none means every request.
+    pub(super) fn alternatives(&self) -> Vec<HttpMatch> {
+        let mut sources: Vec<HttpMatch> = Vec::new();
+        for (labels, namespaces) in self.callers() {
+            let source_labels = labels.to_map();
+            if namespaces.is_empty() {
+                sources.push(HttpMatch {
+                    source_labels,
+                    ..HttpMatch::default()
+                });
+                continue;
+            }
+            sources.extend(namespaces.iter().map(|namespace| HttpMatch {
+                source_labels: source_labels.clone(),
+                source_namespace: namespace.to_string(),
+                ..HttpMatch::default()
+            }));
+        }
+        let requests = self.requests();
+        if requests.is_empty() {
+            return sources;
+        }
+        if sources.is_empty() {
+            return requests.to_vec();
+        }
+        let pairs = sources.iter().flat_map(|source| {
+            requests.iter().map(|request| HttpMatch {
+                source_labels: source.source_labels.clone(),
+                source_namespace: source.source_namespace.clone(),
+                ..request.clone()
+            })
+        });
+        pairs.collect()
+    }
+
+    /// Requests; empty means all of them.
+    fn requests(&self) -> &[HttpMatch] {
+        &self.policy.matchers
+    }
+
+    /// Callers in the cluster at hand, as they are written; empty means all of them.
+    fn callers(&self) -> Vec<(&Labels, &Names)> {
+        let sources = self.sources().into_iter().flatten();
+        sources.map(|it| (&it.labels, &it.namespaces)).collect()
+    }
+
+    fn sources(&self) -> Option<Vec<&WorkloadMatcher>> {
+        // No cluster has an empty name, so an origin that nobody names stands in by that.
+        let origin = self.origin.as_deref().unwrap_or_default();
+        self.policy.sources.within(origin)
+    }
+}
+
+/// Whether every request fits.
+fn fits_all(request: &HttpMatch) -> bool {
+    let HttpMatch {
+        uri,
+        ignore_uri_case: _,
+        method,
+        headers,
+        without_headers,
+        query_params,
+        source_labels,
+        source_namespace,
+        port: _,
+    } = request;
+    let any_path = match uri {
+        None => true,
+        Some(StringMatch::Prefix(prefix)) => prefix == "/",
+        Some(StringMatch::Regex(regex)) => regex == ".*",
+        Some(StringMatch::Exact(_)) => false,
+    };
+    any_path
+        && method.is_none()
+        && headers.is_empty()
+        && without_headers.is_empty()
+        && query_params.is_empty()
+        && source_labels.is_empty()
+        && source_namespace.is_empty()
+}
