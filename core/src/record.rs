@@ -278,12 +278,12 @@ impl Routes {
         let (common, mut refused, mut applied) = if named.len() == origins.len() {
             <_>::default()
         } else {
-            traffic(reader, &policies, None)
+            traffic(reader, service, &policies, None)
         };
         let mut special = Vec::with_capacity(named.len());
         let mut places: Vec<(Option<&str>, Vec<Refused>)> = Vec::new();
         for origin in &named {
-            let (routes, refused, part) = traffic(reader, &policies, Some(origin));
+            let (routes, refused, part) = traffic(reader, service, &policies, Some(origin));
             applied.extend(part);
             special.push((Arc::clone(origin), Arc::new(routes)));
             places.push((Some(&***origin), refused));

@@ -302,6 +302,11 @@ impl WorkloadMatcher {
         self.labels.is_empty() && self.namespaces.is_empty()
     }
 
+    /// How many conditions of Istio it comes to, which know one namespace each.
+    pub(crate) fn alternatives(&self) -> usize {
+        self.namespaces.iter().count().max(1)
+    }
+
     /// Whether every attribute holds for a workload of `namespace` in `cluster`.
     pub fn matches(&self, pod_labels: &Labels, namespace: &str, cluster: &str) -> bool {
         self.namespaces.admit(namespace)

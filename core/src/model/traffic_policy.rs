@@ -13,7 +13,7 @@ use ferromesh_istio::virtual_service::HttpMatch;
 use super::duration;
 use super::kubernetes::key;
 use super::reject::{Code, Door, Rejection};
-use super::selector::{Destinations, Workloads};
+use super::selector::{Destinations, WorkloadMatcher, Workloads};
 use crate::key::Key;
 
 pub use shift::{ShiftTarget, Target};
@@ -33,6 +33,8 @@ pub struct TrafficPolicy {
     pub destinations: Destinations,
     /// Which requests are meant, alternatives; none means all.
     pub matchers: Arc<[HttpMatch]>,
+    /// How many bytes they come to when they are written out.
+    pub bytes_of_matchers: usize,
     /// What is done.
     pub actions: Actions,
     /// What is wrong with it; a policy with any is not applied.
@@ -81,8 +83,6 @@ pub enum FaultKind {
 
 /// Most routes that one policy may ask for on one destination, before ports.
 const MAX_ROUTES: usize = 1_000;
-/// Most bytes that its conditions may come to there: of more, an API server refuses to store the routes.
-const MAX_BYTES: usize = 1 << 20;
 
 impl TrafficPolicy {
     /// Reads a policy; what is wrong with it is kept beside it.
@@ -100,7 +100,9 @@ impl TrafficPolicy {
             "spec.httpRequestMatchers",
             &spec.http_request_matchers,
         );
-        limit_routes(&mut door, &sources, &matchers);
+        let callers: usize = sources.0.iter().map(WorkloadMatcher::alternatives).sum();
+        let routes = callers.max(1).saturating_mul(matchers.len().max(1));
+        door.limit("spec", routes, MAX_ROUTES);
         let actions = spec
             .policy
             .as_ref()
@@ -112,6 +114,7 @@ impl TrafficPolicy {
             spec: Arc::new(spec.clone()),
             sources,
             destinations,
+            bytes_of_matchers: matcher::bytes(&matchers),
             matchers: matchers.into(),
             actions,
             rejections: door.close().into(),
@@ -125,39 +128,6 @@ impl TrafficPolicy {
             .iter()
             .flat_map(|shift| shift.iter())
             .map(|target| &target.target)
-    }
-}
-
-/// Refuses every caller with every request, where that is too much for one object.
-fn limit_routes(door: &mut Door, sources: &Workloads, matchers: &[HttpMatch]) {
-    let (mut callers, mut bytes_of_callers) = (0, 0_usize);
-    for source in sources.0.iter() {
-        let namespaces = source.namespaces.iter().count().max(1);
-        let labels: usize = source
-            .labels
-            .iter()
-            .map(|(key, value)| key.len() + value.len())
-            .sum();
-        let names: usize = source.namespaces.iter().map(|name| name.len()).sum();
-        callers += namespaces;
-        bytes_of_callers = bytes_of_callers
-            .saturating_add(labels.saturating_mul(namespaces))
-            .saturating_add(names);
-    }
-    let (callers, requests) = (callers.max(1), matchers.len().max(1));
-    let fits = door.limit("spec", callers.saturating_mul(requests), MAX_ROUTES);
-    let bytes_of_requests = serde_json::to_string(matchers)
-        .expect("requests are text and numbers")
-        .len();
-    let bytes = bytes_of_callers
-        .saturating_mul(requests)
-        .saturating_add(bytes_of_requests.saturating_mul(callers));
-    if fits && bytes > MAX_BYTES {
-        door.refuse(
-            "spec",
-            Code::TooLarge,
-            format!("sourceSelector and httpRequestMatchers come to {bytes} bytes of routes, at most {MAX_BYTES} are handled; split the policy"),
-        );
     }
 }
 
@@ -307,39 +277,5 @@ fn time(door: &mut Door, path: String, text: &str) -> Option<Duration> {
             door.refuse(path, Code::Invalid, message);
             None
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use serde_json::json;
-
-    use super::TrafficPolicy;
-
-    /// What is said of one header of a length, for callers in these many namespaces.
-    fn refusals(length: usize, namespaces: usize) -> Vec<String> {
-        let namespaces: Vec<_> = (0..namespaces).map(|at| format!("n-{at}")).collect();
-        let object = serde_json::from_value(json!({
-            "metadata": { "name": "a", "namespace": "gloo-mesh" },
-            "spec": {
-                "sourceSelector": [{ "kubeWorkloadMatcher": { "namespaces": namespaces } }],
-                "httpRequestMatchers": [{ "headers": [{ "name": "h", "value": "x".repeat(length) }] }],
-            },
-        }));
-        let policy = TrafficPolicy::parse(&object.expect("a policy"));
-        policy.rejections.iter().map(ToString::to_string).collect()
-    }
-
-    #[test]
-    fn routes_that_no_api_server_would_store_are_refused() {
-        assert_eq!(refusals(900_000, 1), [""; 0]);
-        assert_eq!(refusals(900, 1_000), [""; 0]);
-        let told = refusals(1_100, 1_000);
-        assert_eq!(told.len(), 1);
-        assert!(
-            told[0].starts_with("spec: sourceSelector and httpRequestMatchers come to 11"),
-            "{told:?}"
-        );
-        assert!(told[0].ends_with("split the policy"), "{told:?}");
     }
 }

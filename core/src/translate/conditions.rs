@@ -16,6 +16,10 @@ pub struct Conditions {
     policy: Arc<TrafficPolicy>,
     /// None stands for every cluster that no source selector names.
     origin: Option<Arc<str>>,
+    /// How many there are when they are written out.
+    count: usize,
+    /// How many bytes they come to then.
+    bytes: usize,
 }
 
 impl PartialEq for Conditions {
@@ -29,11 +33,36 @@ impl PartialEq for Conditions {
 impl Conditions {
     /// Those of a policy for callers in `origin`; none where it means nobody there.
     pub(super) fn new(policy: &Arc<TrafficPolicy>, origin: Option<&Arc<str>>) -> Option<Self> {
-        let conditions = Self {
+        let mut conditions = Self {
             policy: Arc::clone(policy),
             origin: origin.cloned(),
+            count: 1,
+            bytes: 0,
         };
-        conditions.sources().is_some().then_some(conditions)
+        let (mut callers, mut bytes) = (0, 0);
+        for source in conditions.sources()? {
+            let names = source.namespaces.iter().map(|name| name.len());
+            let labels = source
+                .labels
+                .iter()
+                .map(|(key, value)| key.len() + value.len());
+            callers += source.alternatives();
+            bytes += names.sum::<usize>() + labels.sum::<usize>() * source.alternatives();
+        }
+        let (callers, requests) = (callers.max(1), policy.matchers.len().max(1));
+        conditions.count = callers * requests;
+        conditions.bytes = bytes * requests + policy.bytes_of_matchers * callers;
+        Some(conditions)
+    }
+
+    /// How many there are when they are written out.
+    pub(super) fn count(&self) -> usize {
+        self.count
+    }
+
+    /// How many bytes they come to then.
+    pub(super) fn bytes(&self) -> usize {
+        self.bytes
     }
 
     /// Whether both mean the same: the same callers in any order, the same requests in order.

@@ -36,6 +36,11 @@ pub struct Group {
     pub shift: Field<Arc<[Backend]>>,
 }
 
+/// Most bytes that the routes to a destination may come to: no API server takes an object of more.
+const MAX_BYTES: usize = 3 << 20;
+/// Bytes of a route, and of each backend of it, besides its conditions.
+const ROUTE: usize = 100;
+
 /// An error of one policy on one destination.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Refused {
@@ -52,10 +57,12 @@ pub(crate) struct Refused {
 /// the result.
 pub(crate) fn traffic(
     reader: &Reader<'_>,
+    service: &KubeService,
     policies: &[Arc<TrafficPolicy>],
     origin: Option<&Arc<str>>,
 ) -> (Traffic, Vec<Refused>, Vec<usize>) {
     let mut groups: Vec<Group> = Vec::new();
+    let mut bytes = 0;
     let mut refused = Vec::new();
     let mut applied = Vec::new();
     for (position, policy) in policies.iter().enumerate() {
@@ -65,19 +72,23 @@ pub(crate) fn traffic(
         let mut others = groups.iter();
         let at = others.position(|other| other.conditions.mean_like(&conditions));
         let current = at.map_or_else(|| Group::new(conditions), |at| groups[at].clone());
-        match current.with(reader, policy) {
-            Ok(group) => {
-                applied.push(position);
-                match at {
-                    Some(at) => groups[at] = group,
-                    None => groups.push(group),
-                }
+        let others = bytes - at.map_or(0, |at| groups[at].bytes());
+        let group = current.with(reader, policy).and_then(|group| {
+            bytes = group.fit(others, service)?;
+            Ok(group)
+        });
+        match (group, at) {
+            (Ok(group), Some(at)) => groups[at] = group,
+            (Ok(group), None) => groups.push(group),
+            (Err(findings), _) => {
+                refused.extend(findings.into_iter().map(|finding| Refused {
+                    policy: position,
+                    finding,
+                }));
+                continue;
             }
-            Err(findings) => refused.extend(findings.into_iter().map(|finding| Refused {
-                policy: position,
-                finding,
-            })),
         }
+        applied.push(position);
     }
     groups.retain(|group| !group.is_idle());
     (Traffic { groups }, refused, applied)
@@ -132,6 +143,34 @@ impl Group {
         } else {
             Err(findings)
         }
+    }
+
+    /// How many bytes its routes come to for each port.
+    fn bytes(&self) -> usize {
+        if self.is_idle() {
+            return 0;
+        }
+        let backends = self.shift.value().map_or(1, |backends| backends.len());
+        let route = ROUTE + ROUTE * backends;
+        self.conditions
+            .count()
+            .saturating_mul(route)
+            .saturating_add(self.conditions.bytes())
+    }
+
+    /// How many bytes they come to beside `others`, if that can be stored.
+    fn fit(&self, others: usize, service: &KubeService) -> Result<usize, Vec<Finding>> {
+        let bytes = self.bytes().saturating_add(others);
+        let ports = service.ports.len();
+        let all = bytes.saturating_mul(ports);
+        if all <= MAX_BYTES {
+            return Ok(bytes);
+        }
+        let text = format!(
+            "the routes to {} come to {all} bytes on {ports} ports, and an API server takes {MAX_BYTES}; write fewer matchers, callers and shift targets, or give the Service fewer ports",
+            service.reference
+        );
+        Err(vec![Finding::new(Code::TooLarge, text).at("spec")])
     }
 
     /// Whether both do the same to the same requests, whoever asked for it.

@@ -300,3 +300,33 @@ fn an_old_error_of_a_destination_is_not_new_when_it_is_selected_otherwise() {
     let after = timeout("a", reference, "1s");
     assert_eq!(update(&with(state, &before), &before, &after).denials, []);
 }
+
+/// A policy for callers of a thousand namespaces whose requests have a header of these many letters.
+fn long(name: &str, letter: &str, letters: usize) -> String {
+    let namespaces = (0..1_000).map(|at| format!("n-{at}"));
+    let namespaces = namespaces.collect::<Vec<_>>().join(", ");
+    let header = letter.repeat(letters);
+    let spec = format!(
+        "{{destinationSelector: {REVIEWS_1}, sourceSelector: [{{kubeWorkloadMatcher: {{namespaces: [{namespaces}]}}}}], httpRequestMatchers: [{{headers: [{{name: h, value: {header}}}]}}], policy: {{requestTimeout: 1s}}}}"
+    );
+    traffic_policy(name, &spec)
+}
+
+#[test]
+fn routes_that_no_api_server_takes_are_refused() {
+    assert_eq!(fields(&estate(), &long("a", "x", 2_000)), []);
+    let part = "the routes to reviews.bookinfo.cluster-1 come to 3";
+    assert_names(&estate(), &long("a", "x", 3_000), "spec", part);
+}
+
+#[test]
+fn routes_that_fit_in_no_more_beside_those_of_others_are_refused() {
+    let state = with(estate(), &long("a", "x", 2_000));
+    assert_eq!(fields(&state, &long("a", "x", 2_100)), []);
+    assert_names(
+        &state,
+        &long("b", "y", 2_000),
+        "spec",
+        "an API server takes",
+    );
+}

@@ -23,6 +23,12 @@ pub(super) fn parse(door: &mut Door, path: &str, matchers: &[wire::HttpMatcher])
         .collect()
 }
 
+/// How many bytes they come to when they are written out.
+pub(super) fn bytes(matchers: &[HttpMatch]) -> usize {
+    let text = serde_json::to_string(matchers);
+    text.expect("matchers are text and numbers").len()
+}
+
 fn one<'a>(
     door: &mut Door,
     expressions: &mut Expressions<'a>,
