@@ -182,6 +182,12 @@ fn edges(text: &str) -> Result<(), Fault> {
     }
 }
 
+/// Whether a text is a DNS label, as names of Services, namespaces and registered clusters are (RFC 1123:
+/// at most 63 lower-case letters, digits and `-`).
+pub fn is_dns_label(text: &str) -> bool {
+    dns_label(text).is_ok()
+}
+
 fn dns_label(text: &str) -> Result<(), Fault> {
     characters(
         text,

@@ -10,7 +10,7 @@ use crate::graph::Reader;
 use crate::key::Key;
 use crate::layer::Source;
 use crate::model::destination::{
-    Endpoint, EndpointPort, EndpointSubset, KubeService, Port, TargetPort,
+    Endpoint, EndpointPort, EndpointSubset, KubeService, Port, TargetPort, can_exist,
 };
 use crate::model::kubernetes::endpoints::{self, IpFamily};
 use crate::model::kubernetes::{EndpointSlice, Node, Pod, Service};
@@ -23,6 +23,9 @@ const PER_POD: [&str; 2] = ["pod-template-hash", "service.istio.io/canonical-rev
 /// The destination that a Service is.
 pub(crate) fn discover<'a>(reader: &Reader<'a>, service: &'a Service) -> Option<Destination> {
     let key = &service.key;
+    if !can_exist(key) {
+        return None;
+    }
     let workloads: Vec<(&Source, &Arc<Workload>)> = reader.workloads_selected(service).collect();
     let mesh = workloads
         .iter()

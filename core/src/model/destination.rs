@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use ferromesh_crds::meta::DISCOVERY_ENABLED_ANNOTATION;
+use ferromesh_crds::name::is_dns_label;
 use ferromesh_crds::reference::{ClusterObjectRef, ObjectRef};
 use ferromesh_crds::{self as crds, destination as wire};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
@@ -177,7 +178,11 @@ impl Destination {
                 .mesh
                 .as_ref()
                 .map(|mesh| Key::local(&mesh.name, &mesh.namespace)),
-            service: object.spec.kube_service.as_ref().map(KubeService::parse),
+            service: object
+                .spec
+                .kube_service
+                .as_ref()
+                .and_then(KubeService::parse),
             discovered_in: discovered_in(&object.metadata),
         }
     }
@@ -192,15 +197,27 @@ impl Destination {
     }
 }
 
+/// Whether an API server can have a Service of this name, and others can know the name of its objects for
+/// what it is: each part is a DNS label.
+pub(crate) fn can_exist(service: &Key) -> bool {
+    let parts = [service.name(), service.namespace(), service.cluster()];
+    parts.into_iter().all(is_dns_label)
+}
+
 impl KubeService {
-    fn parse(service: &wire::KubeService) -> Self {
-        let reference = service.reference.clone().unwrap_or_default();
-        Self {
-            reference: Key::new(
-                &reference.name,
-                &reference.namespace,
-                &reference.cluster_name,
-            ),
+    /// Reads a Service; none where there can be no such Service.
+    fn parse(service: &wire::KubeService) -> Option<Self> {
+        let ClusterObjectRef {
+            name,
+            namespace,
+            cluster_name,
+        } = service.reference.as_ref()?;
+        let reference = Key::new(name, namespace, cluster_name);
+        if !can_exist(&reference) {
+            return None;
+        }
+        Some(Self {
+            reference,
             selector: Labels::from(&service.workload_selector_labels),
             labels: Labels::from(&service.labels),
             ports: service
@@ -242,7 +259,7 @@ impl KubeService {
                 wire::ServiceType::LoadBalancer => ServiceType::LoadBalancer,
                 wire::ServiceType::ExternalName => ServiceType::ExternalName,
             },
-        }
+        })
     }
 
     fn to_wire(&self) -> wire::KubeService {
@@ -402,4 +419,30 @@ pub(super) fn discovered_in(meta: &ObjectMeta) -> Arc<str> {
         .as_ref()
         .and_then(|labels| labels.get(crds::meta::DISCOVERED_CLUSTER_LABEL))
         .map_or_else(|| Arc::from(""), |cluster| Arc::from(cluster.as_str()))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::Destination;
+
+    fn is_service(name: &str, namespace: &str, cluster: &str) -> bool {
+        let object = serde_json::from_value(json!({
+            "metadata": { "name": "a", "namespace": "gloo-mesh" },
+            "spec": { "kubeService": {
+                "ref": { "name": name, "namespace": namespace, "clusterName": cluster },
+            } },
+        }));
+        let destination = Destination::parse(&object.expect("a destination"));
+        destination.service.is_some()
+    }
+
+    #[test]
+    fn a_service_that_no_api_server_can_have_is_none() {
+        assert!(is_service("reviews", "bookinfo", "cluster-1"));
+        assert!(!is_service(".s", "bookinfo", "cluster-1"));
+        assert!(!is_service("reviews", "", "cluster-1"));
+        assert!(!is_service("reviews", "bookinfo", "cluster.1"));
+    }
 }

@@ -22,7 +22,10 @@ pub struct Replacement {
     pub value: Value,
 }
 
-/// What has to be replaced in an object of `kind` so that it is in canonical form.
+/// Most replacements in one object. Of what is left the API server says that it does not fit the schema.
+const MAX_REPLACEMENTS: usize = 1_000;
+
+/// What has to be replaced in an object of `kind` so that it is in canonical form: the first thousand places.
 pub fn canonical(kind: Kind, object: &Value) -> Vec<Replacement> {
     let mut replacements = Vec::new();
     if let (Some(schema), Some(spec)) = (schema::of(kind), object.get("spec"))
@@ -60,7 +63,9 @@ fn visit(
             }
         }
         Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {
-            if let Some(value) = form(value, schema) {
+            if replacements.len() < MAX_REPLACEMENTS
+                && let Some(value) = form(value, schema)
+            {
                 let path = path.clone();
                 replacements.push(Replacement { path, value });
             }
@@ -173,6 +178,14 @@ mod tests {
         let once = patched(&object);
         assert_ne!(once, object);
         assert_eq!(canonical(Kind::TrafficPolicy, &once), []);
+    }
+
+    #[test]
+    fn no_more_is_replaced_than_an_answer_holds() {
+        let lenient = vec![json!({"weight": "1"}); MAX_REPLACEMENTS + 1];
+        let object = traffic_policy(&json!({"trafficShift": {"destinations": lenient}}));
+        let replacements = canonical(Kind::TrafficPolicy, &object);
+        assert_eq!(replacements.len(), MAX_REPLACEMENTS);
     }
 
     #[test]

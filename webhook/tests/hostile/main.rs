@@ -39,8 +39,8 @@ use crate::dice::Dice;
 
 /// Requests that are drawn from one seed.
 const ROUND: usize = 24;
-/// Bytes of an answer at the most.
-const MAX_ANSWER: usize = 64 << 10;
+/// Bytes of an answer at the most: a patch of a thousand places, in base64.
+const MAX_ANSWER: usize = 256 << 10;
 /// How long an answer takes at the most, unoptimised and on a busy machine.
 const MAX_TIME: Duration = Duration::from_mins(1);
 
