@@ -42,6 +42,8 @@ const AT_ONCE: Duration = Duration::from_micros(500);
 /// Most bytes of a request that is worked on there at all. To read an object, and to find what it selects, cannot
 /// be interrupted, and others wait meanwhile.
 const SMALL: usize = 8 << 10;
+/// Most bytes of the identifier of a request, which is answered with it. API servers send 36.
+const MAX_UID: usize = 256;
 
 /// What reviews may cost.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -233,9 +235,14 @@ impl Door {
             let version = META_API_VERSION_V1;
             return Err(malformed(format!("not an AdmissionReview of {version}")));
         }
-        let request = review
+        let request: AdmissionRequest<DynamicObject> = review
             .try_into()
             .map_err(|_| malformed("the AdmissionReview has no request".to_owned()))?;
+        if request.uid.len() > MAX_UID {
+            return Err(malformed(format!(
+                "request.uid is longer than {MAX_UID} bytes"
+            )));
+        }
         Ok((request, body.len()))
     }
 

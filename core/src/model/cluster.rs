@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
-use ferromesh_crds::{self as crds, meta::DEFAULT_CLUSTER_DOMAIN};
+use ferromesh_crds as crds;
+use ferromesh_crds::meta::DEFAULT_CLUSTER_DOMAIN;
+use ferromesh_crds::name::Hostname;
 
 use super::kubernetes::key;
 use crate::key::Key;
@@ -12,7 +14,7 @@ use crate::key::Key;
 pub struct KubernetesCluster {
     /// Name (the cluster's) and namespace.
     pub key: Key,
-    /// DNS domain of the cluster.
+    /// DNS domain of the cluster, the one of most where none is given.
     pub domain: Arc<str>,
     /// Namespace of our own objects in the cluster, empty where registration has not said.
     pub namespace: String,
@@ -21,15 +23,12 @@ pub struct KubernetesCluster {
 impl KubernetesCluster {
     /// Reads a registered cluster.
     pub fn parse(object: &crds::KubernetesCluster) -> Self {
-        let domain = object.spec.cluster_domain.as_str();
+        // The schema refuses what is no DNS name; it would be in the host names of every service there.
+        let domain: Option<Hostname> = object.spec.cluster_domain.parse().ok();
+        let domain = domain.as_ref().map(Hostname::as_str);
         Self {
             key: key(&object.metadata, ""),
-            domain: if domain.is_empty() {
-                DEFAULT_CLUSTER_DOMAIN
-            } else {
-                domain
-            }
-            .into(),
+            domain: domain.unwrap_or(DEFAULT_CLUSTER_DOMAIN).into(),
             namespace: object
                 .status
                 .as_ref()

@@ -162,6 +162,8 @@ async fn what_is_no_review_is_refused() {
     old["apiVersion"] = json!("admission.k8s.io/v1beta1");
     let mut empty = good.clone();
     empty["request"] = json!(null);
+    let mut long = good.clone();
+    long["request"]["uid"] = json!("x".repeat(257));
     let deep = "[".repeat(100_000);
     for body in [
         String::new(),
@@ -171,6 +173,7 @@ async fn what_is_no_review_is_refused() {
         deep,
         old.to_string(),
         empty.to_string(),
+        long.to_string(),
     ] {
         for path in BOTH {
             let (status, _) = send(World::new().router(), path, body.clone()).await;
