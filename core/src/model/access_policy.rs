@@ -98,12 +98,11 @@ impl AccessPolicy {
 }
 
 fn limit_callers(door: &mut Door, sources: &[Identities]) {
-    let count = sources.iter().fold(0, |count: usize, it| {
+    let counts = sources.iter().map(|it| {
         let matched = it.matcher.as_ref().map_or(0, IdentityMatcher::count);
-        count
-            .saturating_add(matched)
-            .saturating_add(it.accounts.len())
+        matched.saturating_add(it.accounts.len())
     });
+    let count = counts.fold(0, usize::saturating_add);
     if count > MAX_CALLERS {
         door.refuse(
             "spec.sourceSelector",

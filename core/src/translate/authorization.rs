@@ -145,10 +145,12 @@ impl Unknown {
     /// As many as are told one by one: a policy may name thousands, on thousands of destinations.
     const MOST: usize = 8;
 
+    /// A source that comes to no principal would let everybody in, so to know of no trust domain is an
+    /// error whether a cluster is named or not.
     fn of(policy: &AccessPolicy, trust_domains: &TrustDomains) -> Self {
         let mut unknown = Self::default();
         let mut look_up = |nth, cluster: &str, part| {
-            if !is_known(trust_domains, cluster) {
+            if domains(trust_domains, cluster).next().is_none() {
                 unknown.note(policy, nth, cluster, part);
             }
         };
@@ -234,7 +236,7 @@ fn sources(trust_domains: &TrustDomains, identities: &Identities, from: &mut Vec
                 ..Source::default()
             });
         } else {
-            let domains = clusters.iter().flat_map(|it| domains(trust_domains, it));
+            let domains = clusters.iter().flat_map(|it| sorted(trust_domains, it));
             let principals = domains.flat_map(|domain| {
                 let all = namespaces.is_empty().then(|| format!("{domain}/ns/*"));
                 let some = names().map(move |namespace| format!("{domain}/ns/{namespace}/sa/*"));
@@ -252,7 +254,7 @@ fn sources(trust_domains: &TrustDomains, identities: &Identities, from: &mut Vec
             namespace,
             cluster,
         } = account;
-        domains(trust_domains, cluster)
+        sorted(trust_domains, cluster)
             .into_iter()
             .map(move |domain| {
                 if namespace.is_empty() {
@@ -276,23 +278,19 @@ fn sources(trust_domains: &TrustDomains, identities: &Identities, from: &mut Vec
     }
 }
 
-/// Whether there is a trust domain of a cluster; of any, where none is named. A source that comes to no
-/// principal would let everybody in, so to know of none is an error either way.
-fn is_known(trust_domains: &TrustDomains, cluster: &str) -> bool {
-    if cluster.is_empty() {
-        !trust_domains.is_empty()
-    } else {
-        trust_domains.contains_key(cluster)
-    }
+/// Trust domains of a cluster; of every cluster, where none is named, and some more than once.
+fn domains<'a>(
+    trust_domains: &'a TrustDomains,
+    cluster: &str,
+) -> impl Iterator<Item = &'a Arc<str>> + use<'a> {
+    let everywhere = cluster.is_empty().then(|| trust_domains.values());
+    let there = trust_domains.get(cluster);
+    everywhere.into_iter().flatten().chain(there).flatten()
 }
 
-/// Trust domains of a cluster; of every cluster, where none is named.
-fn domains<'a>(trust_domains: &'a TrustDomains, cluster: &str) -> BTreeSet<&'a Arc<str>> {
-    if cluster.is_empty() {
-        return trust_domains.values().flatten().collect();
-    }
-    let found = trust_domains.get(cluster);
-    found.into_iter().flatten().collect()
+/// Trust domains of a cluster in order, each once.
+fn sorted<'a>(trust_domains: &'a TrustDomains, cluster: &str) -> BTreeSet<&'a Arc<str>> {
+    domains(trust_domains, cluster).collect()
 }
 
 /// Principals in the order in which they come up, each once.

@@ -16,10 +16,6 @@ pub struct Conditions {
     policy: Arc<TrafficPolicy>,
     /// None stands for every cluster that no source selector names.
     origin: Option<Arc<str>>,
-    /// How many there are when they are written out.
-    count: usize,
-    /// How many bytes they come to then.
-    bytes: usize,
 }
 
 impl PartialEq for Conditions {
@@ -33,46 +29,39 @@ impl PartialEq for Conditions {
 impl Conditions {
     /// Those of a policy for callers in `origin`; none where it means nobody there.
     pub(super) fn new(policy: &Arc<TrafficPolicy>, origin: Option<&Arc<str>>) -> Option<Self> {
-        let mut conditions = Self {
+        let conditions = Self {
             policy: Arc::clone(policy),
             origin: origin.cloned(),
-            count: 1,
-            bytes: 0,
         };
+        conditions.sources().is_some().then_some(conditions)
+    }
+
+    /// How many there are when they are written out, and how many bytes they come to then.
+    pub(super) fn size(&self) -> (usize, usize) {
         let (mut callers, mut bytes) = (0, 0);
-        for source in conditions.sources()? {
+        for source in self.sources().into_iter().flatten() {
             let names = source.namespaces.iter().map(|name| name.len());
-            let labels = source
-                .labels
-                .iter()
-                .map(|(key, value)| key.len() + value.len());
+            let labels = source.labels.iter();
+            let labels = labels.map(|(key, value)| key.len() + value.len());
             callers += source.alternatives();
             bytes += names.sum::<usize>() + labels.sum::<usize>() * source.alternatives();
         }
-        let (callers, requests) = (callers.max(1), policy.matchers.len().max(1));
-        conditions.count = callers * requests;
-        conditions.bytes = bytes * requests + policy.bytes_of_matchers * callers;
-        Some(conditions)
-    }
-
-    /// How many there are when they are written out.
-    pub(super) fn count(&self) -> usize {
-        self.count
-    }
-
-    /// How many bytes they come to then.
-    pub(super) fn bytes(&self) -> usize {
-        self.bytes
+        let (callers, requests) = (callers.max(1), self.requests().len().max(1));
+        let bytes = bytes * requests + self.policy.bytes_of_matchers * callers;
+        (callers * requests, bytes)
     }
 
     /// Whether both mean the same: the same callers in any order, the same requests in order.
     pub(super) fn mean_like(&self, other: &Self) -> bool {
-        let [mine, theirs] = [self, other].map(|it| {
-            let mut callers = it.callers();
-            callers.sort_unstable();
-            callers
-        });
-        mine == theirs && self.requests() == other.requests()
+        if self.requests() != other.requests() {
+            return false;
+        }
+        let [mut mine, mut theirs] = [self, other].map(Self::callers);
+        mine.len() == theirs.len() && {
+            mine.sort_unstable();
+            theirs.sort_unstable();
+            mine == theirs
+        }
     }
 
     /// Whether every request of every caller fits.
@@ -81,31 +70,33 @@ impl Conditions {
         self.callers().is_empty() && (requests.is_empty() || requests.iter().any(fits_all))
     }
 
-    /// Every caller with every request, each on its own; none means every request.
+    /// Every caller with every request, each on its own.
     pub(super) fn alternatives(&self) -> Vec<HttpMatch> {
+        let any = [HttpMatch::default()];
         let mut sources: Vec<HttpMatch> = Vec::new();
         for (labels, namespaces) in self.callers() {
-            let source_labels = labels.to_map();
+            let source = HttpMatch {
+                source_labels: labels.to_map(),
+                ..HttpMatch::default()
+            };
             if namespaces.is_empty() {
-                sources.push(HttpMatch {
-                    source_labels,
-                    ..HttpMatch::default()
-                });
+                sources.push(source);
                 continue;
             }
             sources.extend(namespaces.iter().map(|namespace| HttpMatch {
-                source_labels: source_labels.clone(),
                 source_namespace: namespace.to_string(),
-                ..HttpMatch::default()
+                ..source.clone()
             }));
         }
-        let requests = self.requests();
-        if requests.is_empty() {
-            return sources;
-        }
-        if sources.is_empty() {
-            return requests.to_vec();
-        }
+        let sources = if sources.is_empty() {
+            &any[..]
+        } else {
+            &sources
+        };
+        let requests = match self.requests() {
+            [] => &any,
+            requests => requests,
+        };
         let pairs = sources.iter().flat_map(|source| {
             requests.iter().map(|request| HttpMatch {
                 source_labels: source.source_labels.clone(),

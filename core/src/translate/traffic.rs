@@ -151,11 +151,9 @@ impl Group {
             return 0;
         }
         let backends = self.shift.value().map_or(1, |backends| backends.len());
+        let (routes, conditions) = self.conditions.size();
         let route = ROUTE + ROUTE * backends;
-        self.conditions
-            .count()
-            .saturating_mul(route)
-            .saturating_add(self.conditions.bytes())
+        routes.saturating_mul(route).saturating_add(conditions)
     }
 
     /// How many bytes they come to beside `others`, if that can be stored.

@@ -23,10 +23,14 @@ pub(crate) fn render(
     let mut http: Vec<HttpRoute> = Vec::new();
     for group in &traffic.groups {
         let base = route(group, origin);
+        let alternatives = group.conditions.alternatives();
         for port in &service.ports {
-            for matches in conditions(group, port.port) {
+            for alternative in &alternatives {
                 let mut route = base.clone();
-                route.matches = vec![matches];
+                route.matches = vec![HttpMatch {
+                    port: Some(port.port),
+                    ..alternative.clone()
+                }];
                 finish(&mut route, host, port.port);
                 http.push(route);
             }
@@ -41,18 +45,6 @@ pub(crate) fn render(
         hosts: vec![host.to_owned()],
         http,
     })
-}
-
-/// The group's conditions on one port, each alone.
-fn conditions(group: &Group, port: u32) -> Vec<HttpMatch> {
-    let mut alternatives = group.conditions.alternatives();
-    if alternatives.is_empty() {
-        alternatives.push(HttpMatch::default());
-    }
-    for alternative in &mut alternatives {
-        alternative.port = Some(port);
-    }
-    alternatives
 }
 
 /// What the group does, on any port.
