@@ -11,8 +11,8 @@ use crate::review::Verdict;
 
 /// Most reasons of a refusal that are told; the others are counted.
 const MAX_CAUSES: usize = 16;
-/// Most bytes of one reason.
-const MAX_CAUSE: usize = 600;
+/// Most bytes of one text of an answer.
+const MAX_TEXT: usize = 600;
 /// The field of what is not wrong with one field alone.
 const WHOLE: &str = "spec";
 /// After how many seconds a client that found no turn is asked to come back.
@@ -103,8 +103,7 @@ fn invalid(request: &AdmissionRequest<DynamicObject>, outcome: &Outcome) -> Stat
 fn cause(denial: &Denial) -> StatusCause {
     StatusCause {
         reason: reason(denial.code).to_owned(),
-        message: shortened(denial.message.clone()),
-        field: field(denial),
+        ..remark(field(denial), denial.message.clone())
     }
 }
 
@@ -112,12 +111,12 @@ fn field(denial: &Denial) -> String {
     denial.path.clone().unwrap_or_else(|| WHOLE.to_owned())
 }
 
-/// Something to say about the causes before it.
+/// What is said about a field, without a reason.
 fn remark(field: String, message: String) -> StatusCause {
     StatusCause {
         reason: String::new(),
-        message,
-        field,
+        message: shortened(message),
+        field: shortened(field),
     }
 }
 
@@ -133,9 +132,10 @@ fn reason(code: Code) -> &'static str {
     }
 }
 
-fn shortened(mut text: String) -> String {
-    if text.len() > MAX_CAUSE {
-        text.truncate(text.floor_char_boundary(MAX_CAUSE));
+/// A text that may repeat what was sent, at a length that can be read.
+pub(crate) fn shortened(mut text: String) -> String {
+    if text.len() > MAX_TEXT {
+        text.truncate(text.floor_char_boundary(MAX_TEXT));
         text.push('…');
     }
     text

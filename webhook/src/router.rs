@@ -28,7 +28,7 @@ use tokio::task::spawn_blocking;
 use tracing::{Instrument as _, Span};
 
 use crate::metrics::{HalfLabel, Metrics};
-use crate::respond::{self, respond};
+use crate::respond::{self, respond, shortened};
 use crate::review::{self, Verdict};
 
 /// The path of the validating half. A segment that follows names the form of the registration.
@@ -42,8 +42,8 @@ const AT_ONCE: Duration = Duration::from_micros(500);
 /// Most bytes of a request that is worked on there at all. To read an object, and to find what it selects, cannot
 /// be interrupted, and others wait meanwhile.
 const SMALL: usize = 8 << 10;
-/// Most bytes of the identifier of a request, which is answered with it. API servers send 36.
-const MAX_UID: usize = 256;
+/// Most bytes of each name in a request that the answer repeats: no API server has a longer one.
+const MAX_NAME: usize = 256;
 
 /// What reviews may cost.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -230,7 +230,7 @@ impl Door {
         };
         let malformed = |text: String| Refused(StatusCode::BAD_REQUEST, text);
         let review: AdmissionReview<DynamicObject> = serde_json::from_slice(&body)
-            .map_err(|error| malformed(format!("not an AdmissionReview: {error}")))?;
+            .map_err(|error| malformed(shortened(format!("not an AdmissionReview: {error}"))))?;
         if review.types.api_version != META_API_VERSION_V1 {
             let version = META_API_VERSION_V1;
             return Err(malformed(format!("not an AdmissionReview of {version}")));
@@ -238,10 +238,15 @@ impl Door {
         let request: AdmissionRequest<DynamicObject> = review
             .try_into()
             .map_err(|_| malformed("the AdmissionReview has no request".to_owned()))?;
-        if request.uid.len() > MAX_UID {
-            return Err(malformed(format!(
-                "request.uid is longer than {MAX_UID} bytes"
-            )));
+        let repeated = [
+            ("uid", &request.uid),
+            ("name", &request.name),
+            ("kind.group", &request.kind.group),
+            ("kind.kind", &request.kind.kind),
+        ];
+        if let Some((field, _)) = repeated.iter().find(|(_, name)| name.len() > MAX_NAME) {
+            let text = format!("request.{field} is longer than {MAX_NAME} bytes");
+            return Err(malformed(text));
         }
         Ok((request, body.len()))
     }

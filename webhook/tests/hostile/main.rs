@@ -138,7 +138,11 @@ async fn round(router: &Router, seed: u64) -> Duration {
         );
         let text = String::from_utf8_lossy(&answer);
         assert!(is_expected, "{told}: {status}: {text}");
-        assert!(answer.len() <= MAX_ANSWER, "{told}: {} bytes", answer.len());
+        assert!(
+            answer.len() <= MAX_ANSWER,
+            "{told}: {} bytes: {text:.200}",
+            answer.len()
+        );
         if status == StatusCode::OK {
             let answer: Value = serde_json::from_slice(&answer).unwrap();
             assert!(answer["response"]["allowed"].is_boolean(), "{told}: {text}");

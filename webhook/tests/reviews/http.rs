@@ -156,14 +156,17 @@ async fn what_is_no_json_or_no_post_is_refused() {
 }
 
 #[tokio::test]
-async fn what_is_no_review_is_refused() {
+async fn what_is_no_review_is_refused_in_few_words() {
     let good = review("CREATE", Some(&timeout("a", REVIEWS, "1s")), None);
     let mut old = good.clone();
     old["apiVersion"] = json!("admission.k8s.io/v1beta1");
     let mut empty = good.clone();
     empty["request"] = json!(null);
-    let mut long = good.clone();
-    long["request"]["uid"] = json!("x".repeat(257));
+    let long = ["/uid", "/name", "/kind/group", "/kind/kind"].map(|place| {
+        let mut long = good.clone();
+        *long["request"].pointer_mut(place).unwrap() = json!("x".repeat(257));
+        long.to_string()
+    });
     let deep = "[".repeat(100_000);
     for body in [
         String::new(),
@@ -173,11 +176,15 @@ async fn what_is_no_review_is_refused() {
         deep,
         old.to_string(),
         empty.to_string(),
-        long.to_string(),
-    ] {
+        json!({ "request": "x".repeat(1 << 20) }).to_string(),
+    ]
+    .into_iter()
+    .chain(long)
+    {
         for path in BOTH {
-            let (status, _) = send(World::new().router(), path, body.clone()).await;
+            let (status, answer) = send(World::new().router(), path, body.clone()).await;
             assert_eq!(status, StatusCode::BAD_REQUEST, "{path}: {body:.40}");
+            assert!(answer.len() < 1_000, "{path}: {body:.40}");
         }
     }
 }
