@@ -103,6 +103,7 @@ macro_rules! kinds {
             ///
             /// Refuses what has not the shape of the kind, and says where.
             pub fn read(self, object: &serde_json::Value, cluster: &str) -> Result<Object, Rejection> {
+                limit_names(object)?;
                 match self { $(Self::$kind => decode::<$wire>(object).map(|object| object.parse(cluster)),)* }
             }
         }
@@ -174,6 +175,24 @@ pub trait Input: DeserializeOwned {
 }
 
 for_each_kind!(kinds);
+
+/// Most bytes of a name or a namespace that an API server takes (`DNS1123SubdomainMaxLength` of apimachinery).
+const MAX_NAME: usize = 253;
+
+/// Refuses an object whose name could stand in no API server: statuses and objects of others repeat it.
+fn limit_names(object: &serde_json::Value) -> Result<(), Rejection> {
+    for field in ["name", "namespace"] {
+        let name = object["metadata"][field].as_str();
+        if name.is_some_and(|name| name.len() > MAX_NAME) {
+            return Err(Rejection {
+                path: format!("metadata.{field}"),
+                code: Code::TooLarge,
+                message: format!("is longer than {MAX_NAME} bytes, which no API server stores"),
+            });
+        }
+    }
+    Ok(())
+}
 
 /// Reads the wire form of a kind; an error names the field.
 fn decode<T: DeserializeOwned>(object: &serde_json::Value) -> Result<T, Rejection> {

@@ -230,4 +230,21 @@ spec: {policy: {retries: {attempts: many}}}
         assert_eq!(name, "TrafficPolicy gloo-mesh/simple");
         assert_eq!(rejection.path, "spec.policy.retries.attempts");
     }
+
+    #[test]
+    fn an_object_whose_name_no_api_server_stores_is_refused() {
+        for field in ["name", "namespace"] {
+            let named = |name: String| {
+                format!("apiVersion: v1\nkind: Pod\nmetadata: {{{field}: {name}}}\n")
+            };
+            let [Entry::Object(_)] = &*read(&named("x".repeat(253)), "c1") else {
+                panic!("is not one object");
+            };
+            let [Entry::Unreadable { rejection, .. }] = &*read(&named("x".repeat(254)), "c1")
+            else {
+                panic!("is not one unreadable object");
+            };
+            assert_eq!(rejection.path, format!("metadata.{field}"));
+        }
+    }
 }
