@@ -382,7 +382,7 @@ pub(crate) fn control_planes<'a>(
             // A hyphen sorts before the dot that ends a name: names that go on come first.
             snapshot
                 .deployments
-                .starting_at(Key::new(&format!("{prefix}-"), "", ""))
+                .starting_at(&Key::new(&format!("{prefix}-"), "", ""))
                 .take_while(move |(key, _)| key.name().starts_with(prefix))
                 .map(|(_, deployment)| deployment)
                 .filter(move |deployment| deployment.key.cluster() == cluster)

@@ -1,22 +1,24 @@
-//! Persistent ordered maps and sets: the only place that names the library behind them.
+//! Persistent ordered maps and sets: the only place that names the tree behind them.
 //!
 //! A clone is a pointer copy and shares everything with its origin; a change copies the path to
 //! what it changes and nothing else. That is what lets a reader hold a state for as long as it
 //! likes, and what makes a trial on a copy cost no more than the trial itself.
 
+mod tree;
+
 use std::borrow::Borrow;
 use std::fmt;
 
-use rpds::{RedBlackTreeMapSync, RedBlackTreeSetSync};
+use self::tree::Tree;
 
 /// A persistent map, iterated in key order.
 #[derive(Clone)]
-pub struct Table<K: Ord, V>(RedBlackTreeMapSync<K, V>);
+pub struct Table<K: Ord, V>(Tree<K, V>);
 
 impl<K: Ord + Clone, V: Clone> Table<K, V> {
     /// An empty table.
     pub fn new() -> Self {
-        Self(RedBlackTreeMapSync::new_sync())
+        Self(Tree::new())
     }
 
     /// What stands under `key`.
@@ -32,12 +34,12 @@ impl<K: Ord + Clone, V: Clone> Table<K, V> {
     where
         K: Borrow<Q>,
     {
-        self.0.contains_key(key)
+        self.0.get(key).is_some()
     }
 
     /// Puts `value` under `key`, in place of what was there.
     pub fn insert(&mut self, key: K, value: V) {
-        self.0.insert_mut(key, value);
+        self.0.insert(key, value);
     }
 
     /// Takes away what stands under `key`; says whether there was something.
@@ -45,7 +47,7 @@ impl<K: Ord + Clone, V: Clone> Table<K, V> {
     where
         K: Borrow<Q>,
     {
-        self.0.remove_mut(key)
+        self.0.remove(key)
     }
 
     /// Changes what stands under `key` in place.
@@ -58,12 +60,12 @@ impl<K: Ord + Clone, V: Clone> Table<K, V> {
 
     /// How many entries there are.
     pub fn len(&self) -> usize {
-        self.0.size()
+        self.0.len()
     }
 
     /// Whether there is none.
     pub fn is_empty(&self) -> bool {
-        self.0.is_empty()
+        self.0.len() == 0
     }
 
     /// All entries in key order.
@@ -73,17 +75,20 @@ impl<K: Ord + Clone, V: Clone> Table<K, V> {
 
     /// All keys in order.
     pub fn keys(&self) -> impl Iterator<Item = &K> {
-        self.0.keys()
+        self.iter().map(|(key, _)| key)
     }
 
     /// All values in the order of their keys.
     pub fn values(&self) -> impl Iterator<Item = &V> {
-        self.0.values()
+        self.iter().map(|(_, value)| value)
     }
 
     /// Entries from `key` on, in order.
-    pub fn starting_at(&self, key: K) -> impl Iterator<Item = (&K, &V)> {
-        self.0.range(key..)
+    pub fn starting_at<'a>(
+        &'a self,
+        key: &K,
+    ) -> impl Iterator<Item = (&'a K, &'a V)> + use<'a, K, V> {
+        self.0.starting_at(key)
     }
 }
 
@@ -107,17 +112,17 @@ impl<K: Ord + Clone, V: Clone + PartialEq> PartialEq for Table<K, V> {
 
 /// A persistent set, iterated in order.
 #[derive(Clone)]
-pub struct Set<T: Ord>(RedBlackTreeSetSync<T>);
+pub struct Set<T: Ord>(Tree<T, ()>);
 
 impl<T: Ord + Clone> Set<T> {
     /// An empty set.
     pub fn new() -> Self {
-        Self(RedBlackTreeSetSync::new_sync())
+        Self(Tree::new())
     }
 
     /// Adds `item`.
     pub fn insert(&mut self, item: T) {
-        self.0.insert_mut(item);
+        self.0.insert(item, ());
     }
 
     /// Takes `item` out; says whether it was in.
@@ -125,7 +130,7 @@ impl<T: Ord + Clone> Set<T> {
     where
         T: Borrow<Q>,
     {
-        self.0.remove_mut(item)
+        self.0.remove(item)
     }
 
     /// Whether `item` is in.
@@ -133,27 +138,27 @@ impl<T: Ord + Clone> Set<T> {
     where
         T: Borrow<Q>,
     {
-        self.0.contains(item)
+        self.0.get(item).is_some()
     }
 
     /// How many items there are.
     pub fn len(&self) -> usize {
-        self.0.size()
+        self.0.len()
     }
 
     /// Whether there is none.
     pub fn is_empty(&self) -> bool {
-        self.0.is_empty()
+        self.0.len() == 0
     }
 
     /// The smallest item.
     pub fn first(&self) -> Option<&T> {
-        self.0.first()
+        self.iter().next()
     }
 
     /// All items in order.
     pub fn iter(&self) -> impl Iterator<Item = &T> {
-        self.0.iter()
+        self.0.iter().map(|(item, ())| item)
     }
 }
 
@@ -195,10 +200,10 @@ impl<K: Ord + Clone, V: Ord + Clone> Relation<K, V> {
     /// The values under `key`, in order.
     pub fn get(&self, key: K) -> impl Iterator<Item = &V> + use<'_, K, V> {
         let from = (key.clone(), None);
-        let entries = self.0.0.range(from..);
+        let entries = self.0.0.starting_at(&from);
         entries
-            .take_while(move |(other, _)| *other == key)
-            .filter_map(|(_, value)| value.as_ref())
+            .take_while(move |((other, _), ())| *other == key)
+            .filter_map(|((_, value), ())| value.as_ref())
     }
 
     /// The values under that one of `keys` that has the fewest; none where there are no keys.
