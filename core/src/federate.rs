@@ -146,7 +146,7 @@ fn prevented(
         .endpoints
         .iter()
         .flat_map(|subset| &subset.endpoints)
-        .map(|endpoint| endpoint.address.as_str());
+        .map(|endpoint| &*endpoint.address);
     let remote = membership
         .gateways
         .iter()

@@ -15,7 +15,7 @@ use std::cell::RefCell;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use crate::discover::index::{ClusterIndex, controller_owner, pod_owner};
+use crate::discover::index::{ClusterIndex, controller_owner, is_owned, is_slice_of, pod_owner};
 use crate::discover::mesh as control_plane;
 use crate::estate::Estate;
 use crate::federate::federate;
@@ -32,7 +32,7 @@ use crate::model::{AccessPolicy, Destination, Labels, Mesh, Settings, TrafficPol
 use crate::output::mesh::MeshOutputs;
 use crate::record::{Record, Subsets};
 use crate::state::Options;
-use crate::table::{Multimap, Relation, Table};
+use crate::table::{Multimap, Number, Relation, Table, number};
 
 /// Every derived value. Cloning shares everything.
 #[derive(Clone, Debug, Default)]
@@ -58,8 +58,10 @@ pub(crate) struct Graph {
     pub(crate) federated: Multimap<Key, Key>,
     /// On how many destinations a policy that asks for subsets is applied.
     pub(crate) applied: Table<Key, usize>,
-    readers: Relation<Named, Unit>,
-    reads: Table<Unit, Arc<[Named]>>,
+    /// By numbers of what they looked at. Who has looked at another of the same number is worked out again, and is as
+    /// it was.
+    readers: Relation<Number, Unit>,
+    reads: Table<Unit, Arc<[Number]>>,
 }
 
 /// A policy, or a virtual mesh.
@@ -79,7 +81,7 @@ pub(crate) enum Unit {
 }
 
 /// An object that somebody looked at by name.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) enum Named {
     /// A destination, by its Service.
     Service(Key),
@@ -92,24 +94,25 @@ pub(crate) enum Named {
 impl Graph {
     /// Whoever looked at an object by name.
     pub(crate) fn readers_of(&self, named: &Named) -> impl Iterator<Item = &Unit> {
-        self.readers.get(named.clone())
+        self.readers.get(number(named))
     }
 
     /// Writes down what a unit has read this time.
-    pub(crate) fn remember(&mut self, unit: &Unit, now: BTreeSet<Named>) {
+    pub(crate) fn remember(&mut self, unit: &Unit, now: &BTreeSet<Named>) {
+        let now: BTreeSet<Number> = now.iter().map(number).collect();
         let before = self.reads.get(unit).cloned();
-        let before: &[Named] = before.as_deref().unwrap_or_default();
+        let before: &[Number] = before.as_deref().unwrap_or_default();
         if before.iter().eq(now.iter()) {
             return;
         }
-        for named in before.iter().filter(|named| !now.contains(named)) {
-            self.readers.remove(named, unit);
+        for read in before.iter().filter(|read| !now.contains(read)) {
+            self.readers.remove(read, unit);
         }
-        for named in now
+        for read in now
             .iter()
-            .filter(|named| before.binary_search(named).is_err())
+            .filter(|read| before.binary_search(read).is_err())
         {
-            self.readers.insert(named, unit.clone());
+            self.readers.insert(read, unit.clone());
         }
         if now.is_empty() {
             self.reads.remove(unit);
@@ -256,18 +259,25 @@ impl<'a> Reader<'a> {
 
     /// Pods that a controller owns, those of a Deployment by way of its ReplicaSets.
     pub(crate) fn pods_of(&self, source: &Source) -> impl Iterator<Item = &'a Pod> {
-        let index = &self.graph.cluster_index;
-        let direct = index.pods_of(source);
-        let by_replica_set = index.replica_sets_of(source).flat_map(|key| {
-            index.pods_of(&Source {
-                kind: Kind::ReplicaSet,
-                key: key.clone(),
-            })
-        });
-        direct
-            .chain(by_replica_set)
-            .filter_map(|key| self.snapshot.pods.get(key))
-            .map(AsRef::as_ref)
+        let (index, snapshot) = (&self.graph.cluster_index, self.snapshot);
+        let owned = move |owner: Source| {
+            let pods = index.pods_of(&owner);
+            let pods = pods.filter_map(|key| snapshot.pods.get(key));
+            pods.filter(move |pod| is_owned(&pod.key, pod.owner.as_ref(), &owner))
+        };
+        let deployment = source.clone();
+        let by_replica_set = index
+            .replica_sets_of(source)
+            .filter_map(|key| snapshot.replica_sets.get(key))
+            .filter(move |it| is_owned(&it.key, it.owner.as_ref(), &deployment))
+            .flat_map(move |replica_set| {
+                owned(Source {
+                    kind: Kind::ReplicaSet,
+                    key: replica_set.key.clone(),
+                })
+            });
+        let direct = owned(source.clone());
+        direct.chain(by_replica_set).map(AsRef::as_ref)
     }
 
     /// EndpointSlices of a Service; where it has none, its Endpoints.
@@ -277,6 +287,7 @@ impl<'a> Reader<'a> {
             .cluster_index
             .slices_of(service)
             .filter_map(|key| self.snapshot.endpoint_slices.get(key))
+            .filter(|slice| is_slice_of(slice, service))
             .peekable();
         let older = match slices.peek() {
             Some(_) => None,

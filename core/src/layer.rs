@@ -9,7 +9,7 @@ use std::sync::Arc;
 use crate::key::Key;
 use crate::kinds::Kind;
 use crate::model::{Destination, Mesh, Workload};
-use crate::table::{Relation, Table};
+use crate::table::{Number, Relation, Table, number};
 
 /// The object of a cluster that something was found as.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -63,7 +63,7 @@ pub struct Layer<T> {
     /// What was found, by what it was found as.
     found: Table<Source, Arc<T>>,
     /// What was found under a name. Names are not injective: the first by source has it.
-    sources: Relation<Key, Source>,
+    sources: Relation<Number, Source>,
     /// What there is.
     effective: Table<Key, Arc<T>>,
 }
@@ -92,7 +92,8 @@ impl<T: Found> Layer<T> {
 
     /// What was found under a name.
     pub fn found(&self, key: &Key) -> Option<&Arc<T>> {
-        self.found.get(self.sources.get(key.clone()).next()?)
+        let mut found = self.proposed(key).map(|(_, found)| found);
+        found.find(|found| found.key() == key)
     }
 
     /// What was found as `source`.
@@ -109,13 +110,21 @@ impl<T: Found> Layer<T> {
             .collect()
     }
 
+    /// What may have been found under a name.
+    fn proposed(&self, key: &Key) -> impl Iterator<Item = (&Source, &Arc<T>)> + use<'_, T> {
+        let sources = self.sources.get(number(key));
+        sources.filter_map(|source| Some((source, self.found.get(source)?)))
+    }
+
     /// Objects that were found under a name; the first of them has it.
-    pub fn sources_of(&self, key: &Key) -> impl Iterator<Item = &Source> {
-        self.sources.get(key.clone())
+    pub fn sources_of<'a>(&'a self, key: &'a Key) -> impl Iterator<Item = &'a Source> {
+        let proposed = self.proposed(key);
+        let named = proposed.filter(move |(_, found)| found.key() == key);
+        named.map(|(source, _)| source)
     }
 
     /// Other objects that were found under a name that the first of them has.
-    pub fn namesakes(&self, key: &Key) -> impl Iterator<Item = &Source> {
+    pub fn namesakes<'a>(&'a self, key: &'a Key) -> impl Iterator<Item = &'a Source> {
         self.sources_of(key).skip(1)
     }
 
@@ -132,12 +141,12 @@ impl<T: Found> Layer<T> {
         }
         let mut names = Vec::new();
         if let Some(before) = before {
-            self.sources.remove(before.key(), source);
+            self.sources.remove(&number(before.key()), source);
             names.push(before.key().clone());
         }
         match now {
             Some(now) => {
-                self.sources.insert(now.key(), source.clone());
+                self.sources.insert(&number(now.key()), source.clone());
                 if !names.contains(now.key()) {
                     names.push(now.key().clone());
                 }
@@ -160,7 +169,13 @@ impl<T: Found> Layer<T> {
     ) -> Option<Shift<T>> {
         let after = match (self.found(key), stored) {
             (Some(found), Some(stored)) if stored.generation() != found.generation() => {
-                Some(Arc::new(found.with_generation(stored.generation())))
+                let now = found.with_generation(stored.generation());
+                // Held once, where it is stored as it was found.
+                Some(if now == **stored {
+                    Arc::clone(stored)
+                } else {
+                    Arc::new(now)
+                })
             }
             (Some(found), _) => Some(Arc::clone(found)),
             (None, Some(stored)) if !speaks_for(stored.discovered_in()) => Some(Arc::clone(stored)),

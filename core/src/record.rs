@@ -5,7 +5,7 @@
 //! rendered. Memory and time follow destinations, not destinations times clusters.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 use crate::diagnose::Finding;
 use crate::estate::Site;
@@ -53,7 +53,7 @@ pub struct Bound<P> {
 }
 
 /// Routes by the cluster of the caller.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Routes {
     /// For callers in every cluster that no source selector names.
     common: Arc<Traffic>,
@@ -224,6 +224,9 @@ fn bind<P>(
     refused: Vec<Refused>,
     mut applied: Vec<usize>,
 ) -> Arc<[Bound<P>]> {
+    if policies.is_empty() {
+        return Arc::default();
+    }
     applied.sort_unstable();
     let mut errors: BTreeMap<usize, Vec<Finding>> = BTreeMap::new();
     for Refused { policy, finding } in refused {
@@ -241,6 +244,17 @@ fn bind<P>(
             is_applied: applied.binary_search(&position).is_ok(),
         })
         .collect()
+}
+
+impl Default for Routes {
+    /// No routes. Nearly all destinations have none, and these are one.
+    fn default() -> Self {
+        static NONE: LazyLock<Arc<Traffic>> = LazyLock::new(Arc::default);
+        Self {
+            common: Arc::clone(&NONE),
+            special: Arc::default(),
+        }
+    }
 }
 
 impl Routes {

@@ -8,6 +8,7 @@ mod tree;
 
 use std::borrow::Borrow;
 use std::fmt;
+use std::hash::{DefaultHasher, Hash, Hasher};
 
 use self::tree::Tree;
 
@@ -178,6 +179,17 @@ impl<T: Ord + Clone> PartialEq for Set<T> {
     fn eq(&self, other: &Self) -> bool {
         self.len() == other.len() && self.iter().eq(other.iter())
     }
+}
+
+/// What stands for a key in an index of very many, in eight bytes. Others may have the same: whatever is found under
+/// it is looked at.
+pub(crate) type Number = u64;
+
+/// The number of a key.
+pub(crate) fn number(key: &impl Hash) -> Number {
+    let mut hasher = DefaultHasher::new();
+    key.hash(&mut hasher);
+    hasher.finish()
 }
 
 /// Which values belong to which keys, one entry for each pair: for many keys with few values each. Both are

@@ -144,7 +144,7 @@ impl Tracker {
                 });
             }
             Object::Deployment(deployment) => {
-                self.want(&key, deployment.istiod.is_some());
+                self.want(&key, deployment.istiod().is_some());
             }
             Object::Mesh(mesh) => self.name(&mesh.discovered_in),
             Object::Workload(workload) => self.name(&workload.discovered_in),

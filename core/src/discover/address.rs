@@ -21,7 +21,7 @@ where
         ServiceType::NodePort => addresses.extend(nodes().flat_map(|node| of_node(node))),
         ServiceType::LoadBalancer => addresses.extend(of_load_balancer(service)),
         ServiceType::ExternalName => {
-            let name = Address::DnsName(service.external_name.clone());
+            let name = Address::DnsName(service.external_name.to_string());
             addresses.extend(Some(name).filter(is_address));
         }
         ServiceType::ClusterIp => {}

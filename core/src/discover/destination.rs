@@ -10,7 +10,7 @@ use crate::graph::Reader;
 use crate::key::Key;
 use crate::layer::Source;
 use crate::model::destination::{
-    Endpoint, EndpointPort, EndpointSubset, KubeService, Port, TargetPort, can_exist,
+    Endpoint, EndpointPort, EndpointSubset, KubeService, Values, can_exist,
 };
 use crate::model::kubernetes::endpoints::{self, IpFamily};
 use crate::model::kubernetes::{EndpointSlice, Node, Pod, Service};
@@ -27,10 +27,12 @@ pub(crate) fn discover<'a>(reader: &Reader<'a>, service: &'a Service) -> Option<
         return None;
     }
     let workloads: Vec<(&Source, &Arc<Workload>)> = reader.workloads_selected(service).collect();
-    let mesh = workloads
+    let first = workloads
         .iter()
-        .min_by_key(|(_, workload)| &workload.key)
-        .and_then(|(_, workload)| workload.mesh.clone())
+        .map(|(_, workload)| workload)
+        .min_by_key(|workload| &workload.key);
+    let mesh = first
+        .and_then(|workload| workload.mesh.clone())
         .or_else(|| {
             let planes = ControlPlanes::of(reader, key.cluster());
             let mesh = planes.istio(None).or(planes.osm());
@@ -46,22 +48,26 @@ pub(crate) fn discover<'a>(reader: &Reader<'a>, service: &'a Service) -> Option<
         generation: 0,
         annotations: service.annotations.clone(),
         mesh: Some(mesh),
-        discovered_in: key.cluster().into(),
+        // One text for what is found together: there are very many.
+        discovered_in: first.map_or_else(
+            || key.cluster().into(),
+            |workload| Arc::clone(&workload.discovered_in),
+        ),
         service: Some(KubeService {
             reference: key.clone(),
             selector: service.selector.clone(),
             labels: service.labels.clone(),
-            ports: service.ports.iter().map(Port::from).collect(),
+            ports: Arc::clone(&service.ports),
             subsets: subsets(
                 workloads
                     .iter()
                     .filter_map(|(_, workload)| Some(&workload.controller.as_ref()?.pod_labels)),
             ),
             region: nodes(reader, service, &workloads)
-                .map(|node| node.region.as_str())
+                .map(|node| &node.region)
                 .find(|region| !region.is_empty())
-                .unwrap_or_default()
-                .to_owned(),
+                .cloned()
+                .unwrap_or_default(),
             endpoints,
             external_addresses: address::external(service, || nodes(reader, service, &workloads)),
             service_type: service.service_type,
@@ -69,24 +75,8 @@ pub(crate) fn discover<'a>(reader: &Reader<'a>, service: &'a Service) -> Option<
     })
 }
 
-impl From<&crate::model::kubernetes::service::Port> for Port {
-    fn from(port: &crate::model::kubernetes::service::Port) -> Self {
-        Self {
-            port: u32::try_from(port.port).unwrap_or_default(),
-            name: port.name.clone(),
-            protocol: port.protocol.clone(),
-            app_protocol: port.app_protocol.clone(),
-            target: match &port.target {
-                TargetPort::Number(number) => TargetPort::Number((*number).max(0)),
-                TargetPort::Name(name) => TargetPort::Name(name.clone()),
-            },
-            node_port: u32::try_from(port.node_port).unwrap_or_default(),
-        }
-    }
-}
-
 /// Label keys with at least two values among the workloads, each with its values in order.
-fn subsets<'a>(workloads: impl Iterator<Item = &'a Labels>) -> Box<[(String, Box<[String]>)]> {
+fn subsets<'a>(workloads: impl Iterator<Item = &'a Labels>) -> Box<[(Box<str>, Values)]> {
     let mut values: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
     for (key, value) in workloads.flat_map(Labels::iter) {
         values.entry(key).or_default().insert(value);
@@ -94,12 +84,7 @@ fn subsets<'a>(workloads: impl Iterator<Item = &'a Labels>) -> Box<[(String, Box
     values
         .into_iter()
         .filter(|(key, values)| values.len() > 1 && !PER_POD.contains(key))
-        .map(|(key, values)| {
-            (
-                key.to_owned(),
-                values.into_iter().map(str::to_owned).collect(),
-            )
-        })
+        .map(|(key, values)| (key.into(), values.into_iter().map(Box::from).collect()))
         .collect()
 }
 
@@ -151,14 +136,13 @@ fn endpoints(
     service: &Service,
     workloads: &[(&Source, &Arc<Workload>)],
 ) -> Arc<[EndpointSubset]> {
-    let mut subsets: Vec<(Vec<EndpointPort>, Vec<Endpoint>)> = Vec::new();
+    let mut subsets: Vec<(Arc<[EndpointPort]>, Vec<Endpoint>)> = Vec::new();
     for subset in slices(reader, service).flat_map(|slice| &slice.subsets) {
-        let ports: Vec<_> = subset.ports.iter().map(EndpointPort::from).collect();
         let at = subsets
             .iter()
-            .position(|(known, _)| *known == ports)
+            .position(|(known, _)| *known == subset.ports)
             .unwrap_or_else(|| {
-                subsets.push((ports, Vec::new()));
+                subsets.push((Arc::clone(&subset.ports), Vec::new()));
                 subsets.len() - 1
             });
         subsets[at].1.extend(
@@ -177,7 +161,7 @@ fn endpoints(
             endpoints.dedup_by(|left, right| left.address == right.address);
             EndpointSubset {
                 endpoints: endpoints.into(),
-                ports: ports.into(),
+                ports,
             }
         })
         .collect()
@@ -201,13 +185,12 @@ fn endpoint(
         .node
         .as_deref()
         .and_then(|node| reader.node(node, key.cluster()));
-    let zone = node.map(|node| node.zone.as_str()).unwrap_or_default();
-    let sub_zone = node.map(|node| node.sub_zone.as_str()).unwrap_or_default();
+    let zoned = node.filter(|node| !node.zone.is_empty());
     Endpoint {
         address: endpoint.address.clone(),
         labels: labels.unwrap_or_default(),
-        zone: zone.into(),
-        sub_zone: if zone.is_empty() { "" } else { sub_zone }.into(),
+        zone: zoned.map(|it| Arc::clone(&it.zone)).unwrap_or_default(),
+        sub_zone: zoned.map(|it| Arc::clone(&it.sub_zone)).unwrap_or_default(),
     }
 }
 
@@ -224,15 +207,4 @@ fn named_after(pod: &str, workloads: &[(&Source, &Arc<Workload>)]) -> Option<Lab
         })
         .max_by_key(|(length, _)| *length)
         .map(|(_, workload)| workload.pod_labels.clone())
-}
-
-impl From<&endpoints::Port> for EndpointPort {
-    fn from(port: &endpoints::Port) -> Self {
-        Self {
-            port: u32::try_from(port.port).unwrap_or_default(),
-            name: port.name.clone(),
-            protocol: port.protocol.clone(),
-            app_protocol: port.app_protocol.clone(),
-        }
-    }
 }

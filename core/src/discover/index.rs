@@ -1,6 +1,5 @@
 //! Indexes over the objects of clusters.
 
-use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 
 use super::mesh::is_agent;
@@ -9,41 +8,54 @@ use crate::kinds::{Kind, Object};
 use crate::layer::Source;
 use crate::model::Labels;
 use crate::model::kubernetes::{Controller, EndpointSlice, Owner, Pod};
-use crate::table::Relation;
+use crate::table::{Number, Relation, number};
 
 /// Finds objects of clusters by what they belong to.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct ClusterIndex {
     /// Pods by the controller that owns them.
-    pods_by_owner: Relation<Source, Key>,
+    pods_by_owner: Relation<Number, Key>,
     /// Pods by namespace.
-    pods_by_namespace: Relation<Posting, Key>,
+    pods_by_namespace: Relation<Number, Key>,
     /// ReplicaSets by the Deployment that owns them.
-    replica_sets_by_owner: Relation<Source, Key>,
+    replica_sets_by_owner: Relation<Number, Key>,
     /// Services by namespace.
-    services_by_namespace: Relation<Posting, Key>,
+    services_by_namespace: Relation<Number, Key>,
     /// Services by the first label that they select, in their namespace.
-    services_by_selector: Relation<Posting, Key>,
+    services_by_selector: Relation<Number, Key>,
     /// EndpointSlices by Service.
-    slices_by_service: Relation<Key, Key>,
+    slices_by_service: Relation<Number, Key>,
     /// Controllers whose pods could be workloads, by namespace.
-    controllers_by_namespace: Relation<Posting, Source>,
+    controllers_by_namespace: Relation<Number, Source>,
     /// The same by each label of their pods, in their namespace.
-    controllers_by_label: Relation<Posting, Source>,
+    controllers_by_label: Relation<Number, Source>,
     /// Deployments and pods of certificate agents, by cluster.
     agents_by_cluster: Relation<Arc<str>, Source>,
     /// Nodes by cluster.
     nodes_by_cluster: Relation<Arc<str>, Key>,
 }
 
-/// A namespace, or a label in a namespace, in eight bytes. Others may have the same number: whatever is found
-/// under it is looked at.
-type Posting = u64;
+/// The number of a namespace, or of a label in a namespace.
+fn posting(beside: &Key, label: Option<(&str, &str)>) -> Number {
+    number(&(beside.cluster(), beside.namespace(), label))
+}
 
-fn posting(beside: &Key, label: Option<(&str, &str)>) -> Posting {
-    let mut hasher = DefaultHasher::new();
-    (beside.cluster(), beside.namespace(), label).hash(&mut hasher);
-    hasher.finish()
+/// The number of an object beside another one.
+fn posting_of(kind: Kind, name: &str, beside: &Key) -> Number {
+    posting(beside, Some((kind.name(), name)))
+}
+
+fn set<K: Ord + Clone, V: Ord + Clone>(
+    relation: &mut Relation<K, V>,
+    key: &K,
+    value: V,
+    is_new: bool,
+) {
+    if is_new {
+        relation.insert(key, value);
+    } else {
+        relation.remove(key, &value);
+    }
 }
 
 fn is_beside(key: &Key, other: &Key) -> bool {
@@ -73,18 +85,6 @@ impl ClusterIndex {
     }
 
     fn change(&mut self, object: &Object, is_new: bool) {
-        fn set<K: Ord + Clone, V: Ord + Clone>(
-            map: &mut Relation<K, V>,
-            key: &K,
-            value: V,
-            is_new: bool,
-        ) {
-            if is_new {
-                map.insert(key, value);
-            } else {
-                map.remove(key, &value);
-            }
-        }
         let key = object.key();
         let source = || Source {
             kind: object.kind(),
@@ -116,7 +116,8 @@ impl ClusterIndex {
                 if is_agent(&pod.labels) {
                     set(&mut self.agents_by_cluster, &cluster(), source(), is_new);
                 }
-                if let Some(owner) = pod_owner(pod) {
+                if let Some(Owner::Known(kind, name)) = &pod.owner {
+                    let owner = posting_of(*kind, name, key);
                     set(&mut self.pods_by_owner, &owner, key.clone(), is_new);
                 }
                 set(
@@ -127,7 +128,8 @@ impl ClusterIndex {
                 );
             }
             Object::ReplicaSet(replica_set) => {
-                if let Some(owner) = controller_owner(replica_set) {
+                if let Some(Owner::Known(kind, name)) = &replica_set.owner {
+                    let owner = posting_of(*kind, name, key);
                     set(&mut self.replica_sets_by_owner, &owner, key.clone(), is_new);
                 }
             }
@@ -154,7 +156,8 @@ impl ClusterIndex {
                 );
             }
             Object::EndpointSlice(slice) => {
-                if let Some(service) = service_of(slice) {
+                if !slice.service.is_empty() {
+                    let service = posting_of(Kind::Service, &slice.service, key);
                     set(&mut self.slices_by_service, &service, key.clone(), is_new);
                 }
             }
@@ -175,9 +178,10 @@ impl ClusterIndex {
         }
     }
 
-    /// Pods that a controller owns, in key order.
+    /// Pods that a controller may own, in key order.
     pub(crate) fn pods_of(&self, owner: &Source) -> impl Iterator<Item = &Key> + use<'_> {
-        self.pods_by_owner.get(owner.clone())
+        let owner = posting_of(owner.kind, owner.key.name(), &owner.key);
+        self.pods_by_owner.get(owner)
     }
 
     /// Pods beside an object, in key order.
@@ -186,9 +190,10 @@ impl ClusterIndex {
         pods.filter(move |pod| is_beside(pod, &key))
     }
 
-    /// ReplicaSets that a Deployment owns, in key order.
+    /// ReplicaSets that a Deployment may own, in key order.
     pub(crate) fn replica_sets_of(&self, owner: &Source) -> impl Iterator<Item = &Key> + use<'_> {
-        self.replica_sets_by_owner.get(owner.clone())
+        let owner = posting_of(owner.kind, owner.key.name(), &owner.key);
+        self.replica_sets_by_owner.get(owner)
     }
 
     /// Services beside an object, in key order.
@@ -226,9 +231,10 @@ impl ClusterIndex {
         fewest.into_iter().flatten()
     }
 
-    /// EndpointSlices of a Service, in key order.
+    /// What may be EndpointSlices of a Service, in key order.
     pub(crate) fn slices_of(&self, service: &Key) -> impl Iterator<Item = &Key> + use<'_> {
-        self.slices_by_service.get(service.clone())
+        self.slices_by_service
+            .get(posting_of(Kind::Service, service.name(), service))
     }
 
     /// Controllers beside an object.
@@ -262,6 +268,19 @@ pub(crate) fn pod_owner(pod: &Pod) -> Option<Source> {
 /// The controller that owns a controller.
 pub(crate) fn controller_owner(controller: &Controller) -> Option<Source> {
     owner_source(controller.owner.as_ref()?, &controller.key)
+}
+
+/// Whether an owner reference of an object leads to a controller.
+pub(crate) fn is_owned(object: &Key, owner: Option<&Owner>, by: &Source) -> bool {
+    let Some(Owner::Known(kind, name)) = owner else {
+        return false;
+    };
+    *kind == by.kind && **name == *by.key.name() && is_beside(object, &by.key)
+}
+
+/// Whether a slice belongs to a Service.
+pub(crate) fn is_slice_of(slice: &EndpointSlice, service: &Key) -> bool {
+    *slice.service == *service.name() && is_beside(&slice.key, service)
 }
 
 /// The Service that a slice belongs to.

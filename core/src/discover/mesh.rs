@@ -50,12 +50,12 @@ pub(crate) fn discover(reader: &Reader<'_>, deployment: &Controller) -> Option<M
     let mesh = |kind, agent_namespace| Mesh {
         key: Key::local(&name, reader.namespace()),
         generation: 0,
-        annotations: deployment.annotations.clone(),
+        annotations: deployment.annotations(),
         kind,
         agent_namespace,
         discovered_in: key.cluster().into(),
     };
-    if let Some(istiod) = &deployment.istiod
+    if let Some(istiod) = deployment.istiod()
         && key.name().starts_with(ISTIOD)
     {
         let mesh_key = Key::local(&name, reader.namespace());
@@ -73,7 +73,7 @@ pub(crate) fn discover(reader: &Reader<'_>, deployment: &Controller) -> Option<M
             agent_namespace(reader, key.cluster()),
         ));
     }
-    let image = deployment.osm_controller.as_ref()?;
+    let image = deployment.osm_controller()?;
     (key.name() == OSM_CONTROLLER).then(|| {
         mesh(
             MeshKind::Osm(installation(image, String::new())),
@@ -146,7 +146,7 @@ fn network(reader: &Reader<'_>, istiod: &Key) -> Option<String> {
 fn region(reader: &Reader<'_>, cluster: &str) -> String {
     reader
         .nodes(cluster)
-        .map(|node| node.region.as_str())
+        .map(|node| &*node.region)
         .find(|region| !region.is_empty())
         .unwrap_or_default()
         .to_owned()
@@ -179,16 +179,16 @@ fn gateways(reader: &Reader<'_>, istiod: &Key) -> Box<[IngressGateway]> {
 }
 
 fn gateway(reader: &Reader<'_>, service: &Service, port_name: &str) -> Option<IngressGateway> {
-    let port = service.ports.iter().find(|port| port.name == port_name)?;
+    let port = service.ports.iter().find(|port| *port.name == *port_name)?;
     let external = match service.service_type {
         // A manifest that nobody has applied yet has no port of nodes.
-        ServiceType::NodePort => Some(port.node_port).filter(|port| *port != 0)?,
+        ServiceType::NodePort => port.node_port,
         ServiceType::LoadBalancer => port.port,
-        ServiceType::ClusterIp | ServiceType::ExternalName => return None,
+        ServiceType::ClusterIp | ServiceType::ExternalName => 0,
     };
     let container = match port.target {
         TargetPort::Number(0) => port.port,
-        TargetPort::Number(number) => number,
+        TargetPort::Number(number) => u32::try_from(number).ok()?,
         TargetPort::Name(_) => return None,
     };
     let pods = reader
@@ -199,8 +199,8 @@ fn gateway(reader: &Reader<'_>, service: &Service, port_name: &str) -> Option<In
         namespace: service.key.namespace().to_owned(),
         workload_labels: service.selector.clone(),
         address: Some(address::gateway(reader, service, pods)?),
-        external_tls_port: u32::try_from(external).ok()?,
-        tls_container_port: u32::try_from(container).ok()?,
+        external_tls_port: Some(external).filter(|port| *port != 0)?,
+        tls_container_port: container,
     })
 }
 

@@ -1,5 +1,7 @@
 //! Workloads: controllers whose pods carry a mesh's proxy.
 
+use std::sync::Arc;
+
 use crate::graph::Reader;
 use crate::key::Key;
 use crate::kinds::Kind;
@@ -52,14 +54,15 @@ pub(crate) fn discover(
             reader.namespace(),
         ),
         generation: 0,
-        annotations: controller.annotations.clone(),
+        annotations: controller.annotations(),
         mesh: Some(mesh.key.clone()),
         controller: Some(KubeWorkload {
             reference: key.clone(),
             pod_labels: controller.pod_labels.clone(),
             service_account: controller.service_account.clone(),
         }),
-        discovered_in: key.cluster().into(),
+        // The same cluster, and one text for it: there are very many workloads.
+        discovered_in: Arc::clone(&mesh.discovered_in),
     })
 }
 
@@ -68,7 +71,7 @@ pub(crate) fn discover(
 fn proxy(reader: &Reader<'_>, source: &Source, controller: &Controller) -> Option<Proxy> {
     if controller.proxies.istio {
         // Nothing was injected here: only the template itself can say for whom it was written.
-        let revision = controller.revision.as_deref();
+        let revision = controller.revision();
         return Some(Proxy::Istio {
             revision: revision
                 .or_else(|| controller.pod_labels.get(REVISION))
@@ -133,7 +136,7 @@ fn is_injected(reader: &Reader<'_>, controller: &Controller) -> bool {
         (None, Some(_)) => true,
         (None, None) => wanted == Some("true") || controller.pod_labels.get(REVISION).is_some(),
     };
-    let wanted = wanted.or(controller.inject.as_deref()).unwrap_or_default();
+    let wanted = wanted.or(controller.inject()).unwrap_or_default();
     let is_yes = ["y", "yes", "true", "on"]
         .iter()
         .any(|yes| wanted.eq_ignore_ascii_case(yes));

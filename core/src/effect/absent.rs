@@ -206,8 +206,8 @@ fn is_there(state: &State, service: &KubeService, subset: &Labels) -> bool {
     // What tells its pods apart is known even where they are not.
     let is_listed = |(name, value): (&str, &str)| {
         let mut known = service.subsets.iter();
-        let values = known.find(|(known, _)| known == name);
-        values.is_none_or(|(_, values)| values.iter().any(|known| known == value))
+        let values = known.find(|(known, _)| **known == *name);
+        values.is_none_or(|(_, values)| values.iter().any(|known| **known == *value))
     };
     !has_pods && subset.iter().all(is_listed)
 }

@@ -183,7 +183,7 @@ impl AppliedGateway {
             .ports
             .iter()
             .rev()
-            .find(|port| port.name == port_name)
+            .find(|port| *port.name == *port_name)
             .ok_or_else(no_port)?;
         let container_port = match &port.target {
             TargetPort::Number(0) => Some(port.port),
@@ -191,14 +191,14 @@ impl AppliedGateway {
             TargetPort::Name(name) => service
                 .endpoints
                 .iter()
-                .flat_map(|subset| &subset.ports)
+                .flat_map(|subset| subset.ports.iter())
                 .find(|port| port.name == *name)
                 .or_else(|| {
                     // Endpoint ports carry the name of the Service's port.
                     service
                         .endpoints
                         .iter()
-                        .flat_map(|subset| &subset.ports)
+                        .flat_map(|subset| subset.ports.iter())
                         .find(|endpoint| endpoint.name == port.name)
                 })
                 .map(|port| port.port),

@@ -39,11 +39,11 @@ pub struct KubeService {
     /// Its labels.
     pub labels: Labels,
     /// Its ports.
-    pub ports: Box<[Port]>,
+    pub ports: Arc<[Port]>,
     /// Label keys that tell its workloads apart, each with its values in order.
-    pub subsets: Box<[(String, Box<[String]>)]>,
+    pub subsets: Box<[(Box<str>, Values)]>,
     /// The region of its pods, empty where unknown.
-    pub region: String,
+    pub region: Arc<str>,
     /// Ready endpoints.
     pub endpoints: Arc<[EndpointSubset]>,
     /// Addresses from outside the cluster.
@@ -52,17 +52,20 @@ pub struct KubeService {
     pub service_type: ServiceType,
 }
 
+/// Values of a label, in order.
+pub type Values = Box<[Box<str>]>;
+
 /// A port of a Service.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Port {
     /// The number that clients call.
     pub port: u32,
     /// Its name, empty where it has none.
-    pub name: String,
+    pub name: Box<str>,
     /// `TCP`, `UDP` or `SCTP`.
-    pub protocol: String,
+    pub protocol: Box<str>,
     /// What is spoken on it, empty where it does not say.
-    pub app_protocol: String,
+    pub app_protocol: Box<str>,
     /// Where it leads.
     pub target: TargetPort,
     /// The port on every node, 0 without.
@@ -75,7 +78,7 @@ pub enum TargetPort {
     /// A number; 0 says the same number as the Service's.
     Number(i32),
     /// A named port of the container.
-    Name(String),
+    Name(Box<str>),
 }
 
 /// Endpoints that share their ports.
@@ -84,14 +87,14 @@ pub struct EndpointSubset {
     /// The endpoints.
     pub endpoints: Box<[Endpoint]>,
     /// Ports of each of them.
-    pub ports: Box<[EndpointPort]>,
+    pub ports: Arc<[EndpointPort]>,
 }
 
 /// One endpoint.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Endpoint {
     /// IP address.
-    pub address: String,
+    pub address: Arc<str>,
     /// Labels of the pod's workload.
     pub labels: Labels,
     /// Zone and sub-zone, empty where unknown.
@@ -106,11 +109,11 @@ pub struct EndpointPort {
     /// The number on the pod.
     pub port: u32,
     /// The name of the Service's port, empty where it has none.
-    pub name: String,
+    pub name: Box<str>,
     /// `TCP`, `UDP` or `SCTP`.
-    pub protocol: String,
+    pub protocol: Box<str>,
     /// What is spoken on it, empty where it does not say.
-    pub app_protocol: String,
+    pub app_protocol: Box<str>,
 }
 
 /// An address from outside the cluster.
@@ -225,11 +228,11 @@ impl KubeService {
                 .iter()
                 .map(|port| Port {
                     port: number(port.port),
-                    name: port.name.clone(),
-                    protocol: port.protocol.clone(),
-                    app_protocol: port.app_protocol.clone(),
+                    name: port.name.as_str().into(),
+                    protocol: port.protocol.as_str().into(),
+                    app_protocol: port.app_protocol.as_str().into(),
                     target: match &port.target_port_name {
-                        Some(name) => TargetPort::Name(name.clone()),
+                        Some(name) => TargetPort::Name(name.as_str().into()),
                         None => TargetPort::Number(port.target_port_number.unwrap_or_default()),
                     },
                     node_port: number(port.node_port),
@@ -238,9 +241,12 @@ impl KubeService {
             subsets: service
                 .subsets
                 .iter()
-                .map(|(key, subset)| (key.clone(), subset.values.clone().into()))
+                .map(|(key, subset)| {
+                    let values = subset.values.iter().map(|value| value.as_str().into());
+                    (key.as_str().into(), values.collect())
+                })
                 .collect(),
-            region: service.region.clone(),
+            region: service.region.as_str().into(),
             endpoints: service
                 .endpoint_subsets
                 .iter()
@@ -276,11 +282,11 @@ impl KubeService {
                 .iter()
                 .map(|port| wire::KubeServicePort {
                     port: signed(port.port),
-                    name: port.name.clone(),
-                    protocol: port.protocol.clone(),
-                    app_protocol: port.app_protocol.clone(),
+                    name: port.name.to_string(),
+                    protocol: port.protocol.to_string(),
+                    app_protocol: port.app_protocol.to_string(),
                     target_port_name: match &port.target {
-                        TargetPort::Name(name) => Some(name.clone()),
+                        TargetPort::Name(name) => Some(name.to_string()),
                         TargetPort::Number(_) => None,
                     },
                     target_port_number: match &port.target {
@@ -295,14 +301,14 @@ impl KubeService {
                 .iter()
                 .map(|(key, values)| {
                     (
-                        key.clone(),
+                        key.to_string(),
                         wire::SubsetValues {
-                            values: values.to_vec(),
+                            values: values.iter().map(ToString::to_string).collect(),
                         },
                     )
                 })
                 .collect(),
-            region: self.region.clone(),
+            region: self.region.to_string(),
             endpoint_subsets: self.endpoints.iter().map(EndpointSubset::to_wire).collect(),
             external_addresses: self
                 .external_addresses
@@ -337,7 +343,7 @@ impl EndpointSubset {
                 .map(|endpoint| {
                     let locality = endpoint.sub_locality.clone().unwrap_or_default();
                     Endpoint {
-                        address: endpoint.ip_address.clone(),
+                        address: endpoint.ip_address.as_str().into(),
                         labels: Labels::from(&endpoint.labels),
                         zone: locality.zone.into(),
                         sub_zone: locality.sub_zone.into(),
@@ -349,9 +355,9 @@ impl EndpointSubset {
                 .iter()
                 .map(|port| EndpointPort {
                     port: number(port.port),
-                    name: port.name.clone(),
-                    protocol: port.protocol.clone(),
-                    app_protocol: port.app_protocol.clone(),
+                    name: port.name.as_str().into(),
+                    protocol: port.protocol.as_str().into(),
+                    app_protocol: port.app_protocol.as_str().into(),
                 })
                 .collect(),
         }
@@ -363,7 +369,7 @@ impl EndpointSubset {
                 .endpoints
                 .iter()
                 .map(|endpoint| wire::Endpoint {
-                    ip_address: endpoint.address.clone(),
+                    ip_address: endpoint.address.to_string(),
                     labels: endpoint.labels.to_map(),
                     sub_locality: (!endpoint.zone.is_empty()).then(|| wire::SubLocality {
                         zone: endpoint.zone.to_string(),
@@ -376,9 +382,9 @@ impl EndpointSubset {
                 .iter()
                 .map(|port| wire::EndpointPort {
                     port: signed(port.port),
-                    name: port.name.clone(),
-                    protocol: port.protocol.clone(),
-                    app_protocol: port.app_protocol.clone(),
+                    name: port.name.to_string(),
+                    protocol: port.protocol.to_string(),
+                    app_protocol: port.app_protocol.to_string(),
                 })
                 .collect(),
         }

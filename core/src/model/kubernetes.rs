@@ -54,11 +54,18 @@ pub(crate) fn annotations(meta: &ObjectMeta) -> Labels {
 /// the injector's templates).
 pub(crate) const REVISION: &str = "istio.io/rev";
 
+/// A text that is kept: there are very many, and none grows.
+fn boxed(text: Option<&String>) -> Option<Box<str>> {
+    text.map(|text| text.as_str().into())
+}
+
+/// The protocol of a port (Kubernetes: `TCP` unless it says otherwise).
+fn protocol(said: Option<&String>) -> Box<str> {
+    boxed(said).unwrap_or_else(|| "TCP".into())
+}
+
 fn annotation(meta: &ObjectMeta, key: &str) -> Option<Box<str>> {
-    meta.annotations
-        .as_ref()?
-        .get(key)
-        .map(|it| it.as_str().into())
+    boxed(meta.annotations.as_ref()?.get(key))
 }
 
 /// The owner that controls an object.

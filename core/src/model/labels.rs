@@ -53,6 +53,15 @@ impl Labels {
             .collect()
     }
 
+    /// These, held in one place with others that say the same.
+    #[must_use]
+    pub(crate) fn shared_with(self, others: &Self) -> Self {
+        if self == *others {
+            return others.clone();
+        }
+        self
+    }
+
     fn of_sorted<'a>(pairs: impl Iterator<Item = (&'a str, &'a str)>) -> Self {
         let mut text = String::new();
         for string in pairs.flat_map(|(key, value)| [key, value]) {

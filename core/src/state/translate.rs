@@ -41,7 +41,7 @@ impl State {
         // Access policies name nobody.
         if part != Part::Access {
             let names = reader.into_names();
-            self.graph.remember(&Unit::Record(key.clone()), names);
+            self.graph.remember(&Unit::Record(key.clone()), &names);
         }
         if before.as_deref() == now.as_ref() {
             return;

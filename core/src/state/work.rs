@@ -242,7 +242,7 @@ impl State {
             .and_then(|service| discover::destination::discover(&reader, service))
             .map(Arc::new);
         let names = reader.into_names();
-        self.graph.remember(&Unit::Destination(key.clone()), names);
+        self.graph.remember(&Unit::Destination(key.clone()), &names);
         let source = Source {
             kind: Kind::Service,
             key: key.clone(),

@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 /// Most entries of a leaf, and most children of a branch. A change copies one node of each level: with less in
 /// them there are more levels, with more each is dearer to copy.
-const MOST: usize = 16;
+const MOST: usize = 24;
 /// A node with less is put together with one beside it where both fit into one.
 const FEW: usize = MOST / 2;
 
@@ -22,7 +22,8 @@ pub(super) struct Tree<K, V> {
 
 enum Node<K, V> {
     Leaf(Vec<(K, V)>),
-    Branch(Branch<K, V>),
+    /// Boxed, or each leaf would take as much.
+    Branch(Box<Branch<K, V>>),
 }
 
 /// Nodes of one level. One bound stands between each two of them: no key before it is as great, and none after it
@@ -101,10 +102,11 @@ impl<K: Ord + Clone, V: Clone> Tree<K, V> {
             Grown::Not => return,
             Grown::Inside => {}
             Grown::Apart(bound, behind) => {
-                self.root = Arc::new(Node::Branch(Branch {
+                self.root = Branch {
                     bounds: [bound].into(),
                     children: vec![Arc::clone(&self.root), behind],
-                }));
+                }
+                .into();
             }
         }
         self.len += 1;
@@ -212,7 +214,7 @@ impl<K: Ord + Clone, V: Clone> Node<K, V> {
                 let at = branch.place(&key);
                 match Self::insert(&mut branch.children[at], key, value) {
                     Grown::Apart(bound, behind) => branch.insert(at, bound, behind),
-                    grown => grown,
+                    grown @ (Grown::Not | Grown::Inside) => grown,
                 }
             }
         }
@@ -267,6 +269,12 @@ fn middle(at: usize) -> usize {
 
 // === impl Branch ===
 
+impl<K, V> From<Branch<K, V>> for Arc<Node<K, V>> {
+    fn from(branch: Branch<K, V>) -> Self {
+        Self::new(Node::Branch(Box::new(branch)))
+    }
+}
+
 impl<K: Ord + Clone, V: Clone> Branch<K, V> {
     /// The child in which a key is, if it is anywhere.
     fn place<Q: Ord + ?Sized>(&self, key: &Q) -> usize
@@ -294,7 +302,7 @@ impl<K: Ord + Clone, V: Clone> Branch<K, V> {
         self.children.shrink_to_fit();
         let bound = bounds.pop().expect("there is a bound between two halves");
         self.bounds = bounds.into();
-        Grown::Apart(bound, Arc::new(Node::Branch(behind)))
+        Grown::Apart(bound, behind.into())
     }
 
     /// Puts a child that has become small together with one beside it, and takes out an empty one.
@@ -450,8 +458,8 @@ mod tests {
         ]
     }
 
-    fn apply(tree: &mut Tree<u16, u8>, model: &mut BTreeMap<u16, u8>, change: Change) {
-        match change {
+    fn apply(tree: &mut Tree<u16, u8>, model: &mut BTreeMap<u16, u8>, change: &Change) {
+        match *change {
             Change::Insert(key, value) => {
                 tree.insert(key, value);
                 model.insert(key, value);
@@ -464,12 +472,12 @@ mod tests {
             }
             Change::InsertRow(from, count) => {
                 for key in from..from + count {
-                    apply(tree, model, Change::Insert(key, 0));
+                    apply(tree, model, &Change::Insert(key, 0));
                 }
             }
             Change::RemoveRow(from, count) => {
                 for key in from..from + count {
-                    apply(tree, model, Change::Remove(key));
+                    apply(tree, model, &Change::Remove(key));
                 }
             }
         }
@@ -492,7 +500,7 @@ mod tests {
                 if turn % 16 == 0 {
                     past.push((tree.clone(), model.clone()));
                 }
-                apply(&mut tree, &mut model, change);
+                apply(&mut tree, &mut model, &change);
                 prop_assert!(same(&tree, &model));
             }
             for key in asked {
@@ -507,7 +515,7 @@ mod tests {
     #[test]
     fn what_comes_in_order_fills_every_leaf() {
         let mut tree = Tree::new();
-        for key in 0..16_u16.pow(3) {
+        for key in 0..MOST.pow(3) {
             tree.insert(key, ());
         }
         assert_eq!(tree.checked(), 3);

@@ -65,7 +65,7 @@ pub(crate) fn own(service: &KubeService, federation: &Federation) -> ServiceEntr
                     .filter(|(name, _)| names.contains(name))
                     .collect();
                 endpoints.iter().map(move |endpoint| WorkloadEntry {
-                    address: endpoint.address.clone(),
+                    address: endpoint.address.to_string(),
                     ports: ports.clone(),
                     labels: endpoint.labels.to_map(),
                 })
@@ -129,7 +129,7 @@ fn protocol(port: &Port) -> &str {
         ("redis", "Redis"),
         ("mysql", "MySQL"),
     ];
-    if port.protocol == "UDP" {
+    if *port.protocol == *"UDP" {
         return "UDP";
     }
     let name = if port.app_protocol.is_empty() {
@@ -174,9 +174,9 @@ mod tests {
         ] {
             let port = Port {
                 port: number,
-                name: name.to_owned(),
-                protocol: protocol_field.to_owned(),
-                app_protocol: app_protocol.to_owned(),
+                name: name.into(),
+                protocol: protocol_field.into(),
+                app_protocol: app_protocol.into(),
                 target: TargetPort::Number(0),
                 node_port: 0,
             };

@@ -24,7 +24,7 @@ pub(crate) fn render(
     for group in &traffic.groups {
         let base = route(group, origin);
         let alternatives = group.conditions.alternatives();
-        for port in &service.ports {
+        for port in service.ports.iter() {
             for alternative in &alternatives {
                 let mut route = base.clone();
                 route.matches = vec![HttpMatch {

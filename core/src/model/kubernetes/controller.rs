@@ -23,8 +23,6 @@ const DEFAULT_REGISTRY: &str = "Kubernetes";
 pub struct Controller {
     /// Name, namespace and cluster.
     pub key: Key,
-    /// Annotations that travel with what is discovered.
-    pub annotations: Labels,
     /// What controls it, in turn.
     pub owner: Option<Owner>,
     /// `spec.selector.matchLabels`.
@@ -35,18 +33,20 @@ pub struct Controller {
     pub service_account: Box<str>,
     /// Proxies that the template carries itself.
     pub proxies: Proxies,
-    /// The revision of Istio that the template's proxy was written for, where its annotation says
-    /// so.
-    pub revision: Option<Box<str>>,
-    /// The older way to ask for injection or against it: the template's annotation
-    /// `sidecar.istio.io/inject`.
-    pub inject: Option<Box<str>>,
     /// Whether its pods use the network of their node.
     pub is_host_network: bool,
-    /// The template's first container that is Istio's control plane.
-    pub istiod: Option<Box<Istiod>>,
-    /// Image of the template's first container that is Open Service Mesh's controller.
-    pub osm_controller: Option<Box<str>>,
+    /// What most have not.
+    rare: Option<Box<Rare>>,
+}
+
+/// What few controllers have, and none of it is there for one that has nothing of it: there are very many.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+struct Rare {
+    annotations: Labels,
+    revision: Option<Box<str>>,
+    inject: Option<Box<str>>,
+    istiod: Option<Istiod>,
+    osm_controller: Option<Box<str>>,
 }
 
 /// A container that is Istio's control plane.
@@ -76,7 +76,7 @@ impl Controller {
         let meta = &object.metadata;
         if Owner::of(meta).is_some() {
             return Self {
-                annotations: Labels::default(),
+                rare: None,
                 ..Self::new(meta, cluster, None, None)
             };
         }
@@ -119,27 +119,60 @@ impl Controller {
     ) -> Self {
         let pod = template.and_then(|template| template.spec.as_ref());
         let template = template.and_then(|template| template.metadata.as_ref());
+        let selector = Labels::from(selector);
+        let pod_labels = Labels::from(template.and_then(|template| template.labels.as_ref()));
         let containers = || pod.into_iter().flat_map(|pod| &pod.containers);
+        let rare = Rare {
+            annotations: annotations(meta),
+            revision: template.and_then(|template| annotation(template, REVISION)),
+            inject: template.and_then(|template| annotation(template, INJECT)),
+            istiod: containers().find_map(Istiod::of),
+            osm_controller: containers()
+                .map(image)
+                .find(|image| image.contains("osm-controller"))
+                .map(Box::from),
+        };
         Self {
             key: key(meta, cluster),
-            annotations: annotations(meta),
             owner: Owner::of(meta),
-            selector: Labels::from(selector),
-            pod_labels: Labels::from(template.and_then(|template| template.labels.as_ref())),
+            pod_labels: pod_labels.shared_with(&selector),
+            selector,
             service_account: pod
                 .and_then(|pod| pod.service_account_name.as_deref())
                 .unwrap_or_default()
                 .into(),
             proxies: pod.map(Proxies::of).unwrap_or_default(),
-            revision: template.and_then(|template| annotation(template, REVISION)),
-            inject: template.and_then(|template| annotation(template, INJECT)),
             is_host_network: pod.and_then(|pod| pod.host_network).unwrap_or_default(),
-            istiod: containers().find_map(Istiod::of).map(Box::new),
-            osm_controller: containers()
-                .map(image)
-                .find(|image| image.contains("osm-controller"))
-                .map(Box::from),
+            rare: (rare != Rare::default()).then(|| Box::new(rare)),
         }
+    }
+
+    /// Annotations that travel with what is discovered.
+    pub fn annotations(&self) -> Labels {
+        let rare = self.rare.as_ref();
+        rare.map(|it| it.annotations.clone()).unwrap_or_default()
+    }
+
+    /// The revision of Istio that the template's proxy was written for, where its annotation says
+    /// so.
+    pub fn revision(&self) -> Option<&str> {
+        self.rare.as_ref()?.revision.as_deref()
+    }
+
+    /// The older way to ask for injection or against it: the template's annotation
+    /// `sidecar.istio.io/inject`.
+    pub fn inject(&self) -> Option<&str> {
+        self.rare.as_ref()?.inject.as_deref()
+    }
+
+    /// The template's first container that is Istio's control plane.
+    pub fn istiod(&self) -> Option<&Istiod> {
+        self.rare.as_ref()?.istiod.as_ref()
+    }
+
+    /// Image of the template's first container that is Open Service Mesh's controller.
+    pub fn osm_controller(&self) -> Option<&str> {
+        self.rare.as_ref()?.osm_controller.as_deref()
     }
 }
 

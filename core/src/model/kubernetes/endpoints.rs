@@ -1,8 +1,11 @@
 //! EndpointSlices, and the older Endpoints in the same form.
 
+use std::sync::Arc;
+
 use k8s_openapi::api::{core::v1, discovery::v1 as discovery};
 
-use super::key;
+use super::super::destination::{EndpointPort, number};
+use super::{boxed, key, protocol};
 use crate::key::Key;
 
 /// Ready addresses behind a Service, with the ports that they all have.
@@ -11,7 +14,7 @@ pub struct EndpointSlice {
     /// Name, namespace and cluster of the object.
     pub key: Key,
     /// Name of the Service, in the same namespace; empty for a slice that belongs to none.
-    pub service: String,
+    pub service: Box<str>,
     /// The family that all its addresses are of; none where it does not say, as the older
     /// Endpoints do not.
     pub family: Option<IpFamily>,
@@ -44,31 +47,18 @@ pub struct Subset {
     /// Ready addresses only.
     pub endpoints: Box<[Endpoint]>,
     /// Ports of each of them.
-    pub ports: Box<[Port]>,
+    pub ports: Arc<[EndpointPort]>,
 }
 
 /// One address.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Endpoint {
     /// Its IP address.
-    pub address: String,
+    pub address: Arc<str>,
     /// The pod behind it, in the slice's namespace.
-    pub pod: Option<String>,
+    pub pod: Option<Box<str>>,
     /// The node that it is on.
-    pub node: Option<String>,
-}
-
-/// One port.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Port {
-    /// The number on the pod.
-    pub port: i32,
-    /// The name of the Service's port, empty where it has none.
-    pub name: String,
-    /// `TCP`, `UDP` or `SCTP`.
-    pub protocol: String,
-    /// What is spoken on it, empty where it does not say.
-    pub app_protocol: String,
+    pub node: Option<Box<str>>,
 }
 
 impl EndpointSlice {
@@ -79,7 +69,7 @@ impl EndpointSlice {
             .labels
             .as_ref()
             .and_then(|labels| labels.get("kubernetes.io/service-name"))
-            .cloned()
+            .map(|name| name.as_str().into())
             .unwrap_or_default();
         let endpoints: Box<[_]> = object
             .endpoints
@@ -100,9 +90,9 @@ impl EndpointSlice {
                     .filter(|target| target.kind.as_deref() == Some("Pod"));
                 Some(Endpoint {
                     // Slices list one address an endpoint; further ones are reserved.
-                    address: endpoint.addresses.first()?.clone(),
-                    pod: pod.and_then(|target| target.name.clone()),
-                    node: endpoint.node_name.clone(),
+                    address: endpoint.addresses.first()?.as_str().into(),
+                    pod: pod.and_then(|target| boxed(target.name.as_ref())),
+                    node: boxed(endpoint.node_name.as_ref()),
                 })
             })
             .collect();
@@ -111,11 +101,11 @@ impl EndpointSlice {
             .iter()
             .flatten()
             .filter_map(|port| {
-                Some(Port {
-                    port: port.port?,
-                    name: port.name.clone().unwrap_or_default(),
-                    protocol: port.protocol.clone().unwrap_or_else(|| "TCP".to_owned()),
-                    app_protocol: port.app_protocol.clone().unwrap_or_default(),
+                Some(EndpointPort {
+                    port: number(port.port?),
+                    name: boxed(port.name.as_ref()).unwrap_or_default(),
+                    protocol: protocol(port.protocol.as_ref()),
+                    app_protocol: boxed(port.app_protocol.as_ref()).unwrap_or_default(),
                 })
             })
             .collect();
@@ -138,7 +128,7 @@ impl EndpointSlice {
     pub fn of_endpoints(object: &v1::Endpoints, cluster: &str) -> Self {
         let key = key(&object.metadata, cluster);
         Self {
-            service: key.name().to_owned(),
+            service: key.name().into(),
             key,
             family: None,
             subsets: object
@@ -151,15 +141,15 @@ impl EndpointSlice {
                         .iter()
                         .flatten()
                         .map(|address| Endpoint {
-                            address: address.ip.clone(),
+                            address: address.ip.as_str().into(),
                             pod: address
                                 .target_ref
                                 .as_ref()
                                 .filter(|target| {
                                     target.kind.as_deref().is_none_or(|kind| kind == "Pod")
                                 })
-                                .and_then(|target| target.name.clone()),
-                            node: address.node_name.clone(),
+                                .and_then(|target| boxed(target.name.as_ref())),
+                            node: boxed(address.node_name.as_ref()),
                         })
                         .collect();
                     (!endpoints.is_empty()).then(|| Subset {
@@ -168,11 +158,11 @@ impl EndpointSlice {
                             .ports
                             .iter()
                             .flatten()
-                            .map(|port| Port {
-                                port: port.port,
-                                name: port.name.clone().unwrap_or_default(),
-                                protocol: port.protocol.clone().unwrap_or_else(|| "TCP".to_owned()),
-                                app_protocol: port.app_protocol.clone().unwrap_or_default(),
+                            .map(|port| EndpointPort {
+                                port: number(port.port),
+                                name: boxed(port.name.as_ref()).unwrap_or_default(),
+                                protocol: protocol(port.protocol.as_ref()),
+                                app_protocol: boxed(port.app_protocol.as_ref()).unwrap_or_default(),
                             })
                             .collect(),
                     })

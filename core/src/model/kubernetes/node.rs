@@ -1,5 +1,7 @@
 //! Nodes.
 
+use std::sync::Arc;
+
 use k8s_openapi::api::core::v1;
 
 use super::key;
@@ -11,11 +13,11 @@ pub struct Node {
     /// Name and cluster.
     pub key: Key,
     /// `topology.kubernetes.io/region`, or the older beta label; empty without either.
-    pub region: String,
+    pub region: Arc<str>,
     /// `topology.kubernetes.io/zone`, or the older beta label; empty without either.
-    pub zone: String,
+    pub zone: Arc<str>,
     /// `topology.istio.io/subzone`; empty without.
-    pub sub_zone: String,
+    pub sub_zone: Arc<str>,
     /// Addresses in the order in which the node lists them.
     pub addresses: Box<[(AddressType, String)]>,
     /// Whether it is a node of a kind cluster, whose internal addresses are all there is.
@@ -41,7 +43,7 @@ impl Node {
         let label = |keys: &[&str]| {
             keys.iter()
                 .find_map(|key| object.metadata.labels.as_ref()?.get(*key))
-                .cloned()
+                .map(|value| value.as_str().into())
                 .unwrap_or_default()
         };
         let status = object.status.as_ref();

@@ -1,13 +1,15 @@
 //! Services.
 
+use std::sync::Arc;
+
 use ferromesh_crds::meta::DISCOVERY_ENABLED_ANNOTATION;
 use k8s_openapi::api::core::v1;
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 
-use super::super::destination::{Address, ServiceType, TargetPort};
+use super::super::destination::{Address, Port, ServiceType, TargetPort, number};
 use super::super::labels::Labels;
 use super::endpoints::IpFamily;
-use super::{annotations, key};
+use super::{annotations, boxed, key, protocol};
 use crate::key::Key;
 
 /// A Service.
@@ -23,8 +25,8 @@ pub struct Service {
     pub is_enabled: bool,
     /// `spec.selector`.
     pub selector: Labels,
-    /// Its ports.
-    pub ports: Box<[Port]>,
+    /// Its ports, as the destination that it is has them.
+    pub ports: Arc<[Port]>,
     /// `spec.ipFamilies`: the first is the one that a client of one family is served with.
     pub ip_families: Box<[IpFamily]>,
     /// `spec.type`.
@@ -34,45 +36,24 @@ pub struct Service {
     /// `status.loadBalancer.ingress`, those that have an address.
     pub load_balancer: Box<[Address]>,
     /// `spec.externalName`, empty without.
-    pub external_name: String,
-}
-
-/// A port of a Service.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Port {
-    /// The number that clients call.
-    pub port: i32,
-    /// Its name, empty where it has none.
-    pub name: String,
-    /// `TCP`, `UDP` or `SCTP`.
-    pub protocol: String,
-    /// What is spoken on it, empty where it does not say.
-    pub app_protocol: String,
-    /// Where it leads.
-    pub target: TargetPort,
-    /// The port on every node, 0 without.
-    pub node_port: i32,
+    pub external_name: Box<str>,
 }
 
 impl Service {
     /// Keeps what matters of a Service.
     pub fn parse(object: &v1::Service, cluster: &str) -> Self {
         let spec = object.spec.clone().unwrap_or_default();
+        let labels = Labels::from(object.metadata.labels.as_ref());
         Self {
             key: key(&object.metadata, cluster),
-            labels: Labels::from(object.metadata.labels.as_ref()),
             annotations: annotations(&object.metadata),
             is_enabled: object.metadata.annotations.as_ref().is_some_and(|all| {
                 all.get(DISCOVERY_ENABLED_ANNOTATION)
                     .is_some_and(|value| value == "true")
             }),
-            selector: Labels::from(spec.selector.as_ref()),
-            ports: spec
-                .ports
-                .unwrap_or_default()
-                .into_iter()
-                .map(Port::from)
-                .collect(),
+            selector: Labels::from(spec.selector.as_ref()).shared_with(&labels),
+            labels,
+            ports: spec.ports.iter().flatten().map(port).collect(),
             ip_families: spec
                 .ip_families
                 .iter()
@@ -99,24 +80,22 @@ impl Service {
                         .or_else(|| given(&ingress.hostname).map(Address::DnsName))
                 })
                 .collect(),
-            external_name: spec.external_name.unwrap_or_default(),
+            external_name: boxed(spec.external_name.as_ref()).unwrap_or_default(),
         }
     }
 }
 
-impl From<v1::ServicePort> for Port {
-    fn from(port: v1::ServicePort) -> Self {
-        Self {
-            port: port.port,
-            name: port.name.unwrap_or_default(),
-            protocol: port.protocol.unwrap_or_else(|| "TCP".to_owned()),
-            app_protocol: port.app_protocol.unwrap_or_default(),
-            target: match port.target_port {
-                Some(IntOrString::String(name)) => TargetPort::Name(name),
-                Some(IntOrString::Int(number)) => TargetPort::Number(number),
-                None => TargetPort::Number(0),
-            },
-            node_port: port.node_port.unwrap_or_default(),
-        }
+fn port(port: &v1::ServicePort) -> Port {
+    Port {
+        port: number(port.port),
+        name: boxed(port.name.as_ref()).unwrap_or_default(),
+        protocol: protocol(port.protocol.as_ref()),
+        app_protocol: boxed(port.app_protocol.as_ref()).unwrap_or_default(),
+        target: match &port.target_port {
+            Some(IntOrString::String(name)) => TargetPort::Name(name.as_str().into()),
+            Some(IntOrString::Int(number)) => TargetPort::Number((*number).max(0)),
+            None => TargetPort::Number(0),
+        },
+        node_port: number(port.node_port.unwrap_or_default()),
     }
 }
