@@ -82,6 +82,18 @@ const ROWS: &[Row] = &[
         Unit::Kilobytes,
     ),
     row(
+        "what discovery has stored is read back: step",
+        "discovery",
+        &["stored_step"],
+        Unit::Milliseconds,
+    ),
+    row(
+        "… memory for each destination",
+        "discovery",
+        &["memory_with_stored"],
+        Unit::Kilobytes,
+    ),
+    row(
         "a pod moves to another node, p99",
         "discovery",
         &["pod_moves", "p99"],

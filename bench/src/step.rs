@@ -78,10 +78,12 @@ pub(crate) fn discovery(fleet: &Fleet, figures: &mut Figures) -> anyhow::Result<
     figures.number("objects", changes.len().try_into()?);
     let (time, state) = timed(|| stepped(State::default(), changes));
     figures.time("cold_step", time);
-    let (after, _) = memory()?;
-    let services = u64::from(fleet.services.max(1));
-    let each = after.saturating_sub(before) / services;
-    figures.number("memory_per_destination", each.into());
+    let each = |now: u64| now.saturating_sub(before) / u64::from(fleet.services.max(1));
+    figures.number("memory_per_destination", each(memory()?.0).into());
+    let written = world::stored(&state)?;
+    let (time, state) = timed(|| stepped(state, written));
+    figures.time("stored_step", time);
+    figures.number("memory_with_stored", each(memory()?.0).into());
     figures.number(
         "destinations",
         state.destinations().iter().count().try_into()?,

@@ -1,7 +1,7 @@
 //! States of fleets.
 
 use ferromesh_core::manifest::{self, Entry};
-use ferromesh_core::{Change, Kind, Object, Scope, State};
+use ferromesh_core::{Change, Kind, Object, OutputKey, OutputKind, Scope, State};
 use ferromesh_testkit::fleet::Fleet;
 use serde_json::{Value, json};
 
@@ -48,6 +48,33 @@ pub fn kubernetes(fleet: &Fleet) -> anyhow::Result<Vec<Change>> {
         changes.extend(listed(&cluster));
     }
     Ok(changes)
+}
+
+/// What discovery has written, as an API server hands it back.
+pub fn stored(state: &State) -> anyhow::Result<Vec<Change>> {
+    let meshes = state.meshes().keys().map(|key| (OutputKind::Mesh, key));
+    let workloads = state.workloads().keys();
+    let workloads = workloads.map(|key| (OutputKind::Workload, key));
+    let destinations = state.destinations().keys();
+    let destinations = destinations.map(|key| (OutputKind::Destination, key));
+    let written = meshes.chain(workloads).chain(destinations);
+    let written = written.filter_map(|(kind, key)| {
+        let output = state.output(&OutputKey {
+            cluster: "".into(),
+            kind,
+            namespace: key.namespace().into(),
+            name: key.name().into(),
+        })?;
+        Some(json!({
+            "apiVersion": format!("{}/{}", kind.group(), kind.versions()[0]), "kind": kind.name(),
+            "metadata": {
+                "namespace": output.key.namespace, "name": output.key.name, "generation": 1,
+                "labels": output.labels, "annotations": output.annotations,
+            },
+            "spec": output.spec,
+        }))
+    });
+    upserts(written, "")
 }
 
 /// A fleet as it has been discovered, and what people have written.

@@ -31,6 +31,18 @@ pub trait Found: PartialEq {
     /// This with the generation of the stored object, which discovery does not know.
     #[must_use]
     fn with_generation(&self, generation: i64) -> Self;
+
+    /// Whether another is the same but for the generation.
+    fn is_like(&self, other: &Self) -> bool
+    where
+        Self: Sized,
+    {
+        if self.generation() == other.generation() {
+            self == other
+        } else {
+            self.with_generation(other.generation()) == *other
+        }
+    }
 }
 
 macro_rules! found {
@@ -56,6 +68,14 @@ macro_rules! found {
 }
 
 found!(Mesh Workload Destination);
+
+/// Whether the same was found, whatever is stored of it.
+pub(crate) fn is_as_found<T: Found>(before: Option<&Arc<T>>, now: Option<&Arc<T>>) -> bool {
+    match (before, now) {
+        (Some(before), Some(now)) => before.is_like(now),
+        (before, now) => before.is_none() && now.is_none(),
+    }
+}
 
 /// One kind of what there is.
 #[derive(Clone, Debug)]
@@ -92,8 +112,12 @@ impl<T: Found> Layer<T> {
 
     /// What was found under a name.
     pub fn found(&self, key: &Key) -> Option<&Arc<T>> {
-        let mut found = self.proposed(key).map(|(_, found)| found);
-        found.find(|found| found.key() == key)
+        self.named(key).map(|(_, found)| found)
+    }
+
+    /// What was found under a name, and what it was found as.
+    fn named(&self, key: &Key) -> Option<(&Source, &Arc<T>)> {
+        self.proposed(key).find(|(_, found)| found.key() == key)
     }
 
     /// What was found as `source`.
@@ -136,7 +160,7 @@ impl<T: Found> Layer<T> {
     /// Says what is found as `source` now; returns the names for which that may change things.
     pub(crate) fn set_found(&mut self, source: &Source, now: Option<Arc<T>>) -> Vec<Key> {
         let before = self.found.get(source).cloned();
-        if before == now {
+        if is_as_found(before.as_ref(), now.as_ref()) {
             return Vec::new();
         }
         let mut names = Vec::new();
@@ -159,27 +183,24 @@ impl<T: Found> Layer<T> {
         names
     }
 
-    /// Works out again what there is under a name. `speaks_for` says for which clusters discovery
-    /// is complete.
+    /// Works out again what there is under a name. `is_told_gone` says whether what is stored and not found is
+    /// gone: discovery is complete where it was found.
     pub(crate) fn settle(
         &mut self,
         key: &Key,
         stored: Option<&Arc<T>>,
-        speaks_for: impl Fn(&str) -> bool,
+        is_told_gone: bool,
     ) -> Option<Shift<T>> {
-        let after = match (self.found(key), stored) {
-            (Some(found), Some(stored)) if stored.generation() != found.generation() => {
-                let now = found.with_generation(stored.generation());
-                // Held once, where it is stored as it was found.
-                Some(if now == **stored {
-                    Arc::clone(stored)
-                } else {
-                    Arc::new(now)
-                })
+        let generation = stored.map_or(0, |stored| stored.generation());
+        let after = match (self.named(key), stored) {
+            (Some((_, found)), _) if found.generation() == generation => Some(Arc::clone(found)),
+            (Some((source, found)), _) => {
+                // What was found and what there is are one object.
+                let (source, now) = (source.clone(), Arc::new(found.with_generation(generation)));
+                self.found.insert(source, Arc::clone(&now));
+                Some(now)
             }
-            (Some(found), _) => Some(Arc::clone(found)),
-            (None, Some(stored)) if !speaks_for(stored.discovered_in()) => Some(Arc::clone(stored)),
-            (None, _) => None,
+            (None, stored) => stored.filter(|_| !is_told_gone).cloned(),
         };
         let before = self.effective.get(key).cloned();
         if before == after {

@@ -1,6 +1,7 @@
 //! The state of the world as far as it is known, and the one function that moves it.
 
 mod draft;
+mod find;
 mod ingest;
 mod translate;
 mod work;
