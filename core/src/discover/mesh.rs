@@ -184,8 +184,9 @@ fn gateway(reader: &Reader<'_>, service: &Service, port_name: &str) -> Option<In
         // A manifest that nobody has applied yet has no port of nodes.
         ServiceType::NodePort => port.node_port,
         ServiceType::LoadBalancer => port.port,
-        ServiceType::ClusterIp | ServiceType::ExternalName => 0,
+        ServiceType::ClusterIp | ServiceType::ExternalName => return None,
     };
+    let external_tls_port = Some(external).filter(|port| *port != 0)?;
     let container = match port.target {
         TargetPort::Number(0) => port.port,
         TargetPort::Number(number) => u32::try_from(number).ok()?,
@@ -199,7 +200,7 @@ fn gateway(reader: &Reader<'_>, service: &Service, port_name: &str) -> Option<In
         namespace: service.key.namespace().to_owned(),
         workload_labels: service.selector.clone(),
         address: Some(address::gateway(reader, service, pods)?),
-        external_tls_port: Some(external).filter(|port| *port != 0)?,
+        external_tls_port,
         tls_container_port: container,
     })
 }
