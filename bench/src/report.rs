@@ -82,6 +82,12 @@ const ROWS: &[Row] = &[
         Unit::Kilobytes,
     ),
     row(
+        "… and with what was freed a moment ago",
+        "discovery",
+        &["memory_at_once"],
+        Unit::Kilobytes,
+    ),
+    row(
         "what discovery has stored is read back: step",
         "discovery",
         &["stored_step"],

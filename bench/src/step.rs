@@ -1,5 +1,7 @@
 //! The step: all at once, and one change at a time.
 
+use std::time::{Duration, Instant};
+
 use ferromesh_bench::edit;
 use ferromesh_bench::world::{self, object, stepped};
 use ferromesh_core::{Change, State};
@@ -12,6 +14,10 @@ use crate::figures::{Figures, memory, timed};
 const CHANGES: u32 = 2_000;
 /// How many changes that concern everything.
 const BROAD: u32 = 20;
+/// How many objects the server takes in at once, about, when it lists them (`ferromesh-mirror`).
+const BATCH: usize = 1_000;
+/// How long small changes go on before memory is measured: the allocator gives back what is free for a second.
+const REST: Duration = Duration::from_secs(3);
 
 /// From what has been discovered to all outputs, then edits of policies.
 pub(crate) fn translation(fleet: &Fleet, figures: &mut Figures) -> anyhow::Result<()> {
@@ -79,33 +85,52 @@ pub(crate) fn discovery(fleet: &Fleet, figures: &mut Figures) -> anyhow::Result<
     let (time, state) = timed(|| stepped(State::default(), changes));
     figures.time("cold_step", time);
     let each = |now: u64| now.saturating_sub(before) / u64::from(fleet.services.max(1));
+    figures.number("memory_at_once", each(memory()?.0).into());
+    let (state, _) = moving(state, fleet, edit::pod_moves, REST)?;
     figures.number("memory_per_destination", each(memory()?.0).into());
-    let written = world::stored(&state)?;
-    let (time, state) = timed(|| stepped(state, written));
+
+    let mut written = world::stored(&state)?.into_iter();
+    let (time, state) = timed(|| {
+        let mut state = state;
+        while written.len() > 0 {
+            state = stepped(state, written.by_ref().take(BATCH));
+        }
+        state
+    });
     figures.time("stored_step", time);
+    let (state, times) = moving(state, fleet, edit::pod_moves, Duration::ZERO)?;
+    figures.times("pod_moves", times);
+    let (state, times) = moving(state, fleet, edit::endpoint_goes, REST)?;
+    figures.times("endpoint_goes", times);
     figures.number("memory_with_stored", each(memory()?.0).into());
     figures.number(
         "destinations",
         state.destinations().iter().count().try_into()?,
     );
-
-    let mut current = state;
-    for (name, change) in [
-        ("pod_moves", edit::pod_moves as fn(&Service, u32) -> Value),
-        ("endpoint_goes", edit::endpoint_goes),
-    ] {
-        let mut times = Vec::new();
-        for turn in 0..CHANGES {
-            let service = fleet.service(turn * 7 % fleet.services);
-            let seen = object(&change(&service, turn), &service.cluster)?;
-            let (time, next) = timed(|| {
-                let (next, delta) = current.clone().step([Change::Upsert(seen)]);
-                (next, delta.outputs().count())
-            });
-            times.push(time);
-            current = next.0;
-        }
-        figures.times(name, times);
-    }
     Ok(())
+}
+
+/// Changes of one sort, one at a time: [`CHANGES`] of them, and more until `least` is over.
+fn moving(
+    mut state: State,
+    fleet: &Fleet,
+    change: fn(&Service, u32) -> Value,
+    least: Duration,
+) -> anyhow::Result<(State, Vec<Duration>)> {
+    let since = Instant::now();
+    let mut times = Vec::new();
+    for turn in 0.. {
+        if turn >= CHANGES && since.elapsed() >= least {
+            break;
+        }
+        let service = fleet.service(turn.wrapping_mul(7) % fleet.services);
+        let seen = object(&change(&service, turn), &service.cluster)?;
+        let (time, (next, _)) = timed(|| {
+            let (next, delta) = state.clone().step([Change::Upsert(seen)]);
+            (next, delta.outputs().count())
+        });
+        times.push(time);
+        state = next;
+    }
+    Ok((state, times))
 }

@@ -35,7 +35,7 @@ pub fn listed(cluster: &str) -> impl Iterator<Item = Change> {
 }
 
 /// A state after changes, with nothing else kept.
-pub fn stepped(state: State, changes: Vec<Change>) -> State {
+pub fn stepped(state: State, changes: impl IntoIterator<Item = Change>) -> State {
     state.step(changes).0
 }
 
