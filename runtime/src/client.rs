@@ -9,18 +9,18 @@
 //! forgotten.
 
 mod kubeconfig;
+mod transport;
 
 use std::{borrow::Cow, fmt, path::Path, time::Duration};
 
 use axum::http::{HeaderValue, header::USER_AGENT};
 use kube::{
     Client, Config,
-    client::ClientBuilder,
     config::{InClusterError, KubeConfigOptions, Kubeconfig, KubeconfigError},
 };
-use tower::timeout::TimeoutLayer;
 
 use self::kubeconfig::Chosen;
+pub(crate) use self::transport::Gate;
 use crate::fingerprint::Fingerprint;
 
 /// The largest kubeconfig that [`from_bytes`] reads. Those that tools write have a few kilobytes.
@@ -256,21 +256,11 @@ fn build(mut config: Config, server: &str, options: &Options) -> Result<Client, 
         server: server.to_owned(),
         source: Box::new(source),
     };
-    config.connect_timeout = Some(options.connect_timeout);
-    config.read_timeout = Some(options.read_timeout);
-    // Otherwise the time that a pooled connection was idle counts as silence of the next answer.
-    config.reset_reader_on_write = true;
-    config.proxy_url = None;
-    config.default_retry = options.retries;
     if let Ok(agent) = HeaderValue::from_str(&options.user_agent) {
         config.headers.push((USER_AGENT, agent));
     }
-    let client = ClientBuilder::try_from(config)
-        .map_err(|error| match error {
-            kube::Error::InferKubeconfig(error) => Error::Credentials(error),
-            error => failed(error),
-        })?
-        .with_layer(&TimeoutLayer::new(options.response_timeout))
-        .build();
-    Ok(client)
+    transport::client(&config, options).map_err(|error| match error {
+        kube::Error::InferKubeconfig(error) => Error::Credentials(error),
+        error => failed(error),
+    })
 }

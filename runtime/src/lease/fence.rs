@@ -14,6 +14,7 @@ use tower::{BoxError, service_fn};
 use tracing::Instrument;
 
 use super::Claim;
+use crate::client::Gate;
 
 /// After so long an API server has given a write up (`--request-timeout` of kube-apiserver).
 const ANSWERED: Duration = Duration::from_mins(1);
@@ -54,19 +55,23 @@ impl Fence {
     ///
     /// Whoever loses a lease is told and stops. A process that was stopped itself for longer than the lease was
     /// valid goes on where it was, and may write before it has had the time to notice. So the claim, which tells
-    /// by itself when it is too old, is looked at once more when a request is about to be sent.
+    /// by itself when it is too old, is looked at once more when a request is sent, and by clients of
+    /// [`client`](crate::client) when it is written to the connection.
     ///
     /// A write that was sent may take effect at any time before it is answered. It is waited for though its
     /// caller has given it up, until the claim is not held any more; only then is it given up.
     pub fn around(&self, client: &Client) -> Client {
         let namespace = client.default_namespace().to_owned();
         let (fence, client) = (self.clone(), client.clone());
-        let send = move |request: Request<Body>| {
-            let (fence, client) = (fence.clone(), client.clone());
+        let claim = self.claim();
+        let gate = Gate::new(move || claim.borrow().is_held());
+        let send = move |mut request: Request<Body>| {
+            let (fence, client, gate) = (fence.clone(), client.clone(), gate.clone());
             async move {
                 if !is_write(request.method()) {
                     return client.send(request).await.map_err(BoxError::from);
                 }
+                request.extensions_mut().insert(gate);
                 let mut claim = fence.claim.clone();
                 let write = async move {
                     select! {
