@@ -1,5 +1,6 @@
 //! The step: all at once, and one change at a time.
 
+use std::ops::RangeFrom;
 use std::time::{Duration, Instant};
 
 use ferromesh_bench::edit;
@@ -11,7 +12,7 @@ use serde_json::Value;
 use crate::figures::{Figures, memory, timed};
 
 /// How many changes of one sort are measured.
-const CHANGES: u32 = 2_000;
+const CHANGES: usize = 2_000;
 /// How many changes that concern everything.
 const BROAD: u32 = 20;
 /// How many objects the server takes in at once, about, when it lists them (`ferromesh-mirror`).
@@ -39,7 +40,7 @@ pub(crate) fn translation(fleet: &Fleet, figures: &mut Figures) -> anyhow::Resul
 
     let mut current = state.clone();
     let mut times = Vec::new();
-    for turn in 0..CHANGES {
+    for turn in (0..).take(CHANGES) {
         let edited = object(&edit::policy(fleet, turn), "")?;
         let (time, next) = timed(|| {
             let (next, delta) = current.clone().step([Change::Upsert(edited)]);
@@ -86,7 +87,8 @@ pub(crate) fn discovery(fleet: &Fleet, figures: &mut Figures) -> anyhow::Result<
     figures.time("cold_step", time);
     let each = |now: u64| now.saturating_sub(before) / u64::from(fleet.services.max(1));
     figures.number("memory_at_once", each(memory()?.0).into());
-    let (state, _) = moving(state, fleet, edit::pod_moves, REST)?;
+    let mut turns = 0..;
+    let (state, _) = moving(state, fleet, edit::pod_moves, &mut turns, REST)?;
     figures.number("memory_per_destination", each(memory()?.0).into());
 
     let mut written = world::stored(&state)?.into_iter();
@@ -98,9 +100,9 @@ pub(crate) fn discovery(fleet: &Fleet, figures: &mut Figures) -> anyhow::Result<
         state
     });
     figures.time("stored_step", time);
-    let (state, times) = moving(state, fleet, edit::pod_moves, Duration::ZERO)?;
+    let (state, times) = moving(state, fleet, edit::pod_moves, &mut turns, Duration::ZERO)?;
     figures.times("pod_moves", times);
-    let (state, times) = moving(state, fleet, edit::endpoint_goes, REST)?;
+    let (state, times) = moving(state, fleet, edit::endpoint_goes, &mut turns, REST)?;
     figures.times("endpoint_goes", times);
     figures.number("memory_with_stored", each(memory()?.0).into());
     figures.number(
@@ -115,22 +117,25 @@ fn moving(
     mut state: State,
     fleet: &Fleet,
     change: fn(&Service, u32) -> Value,
+    turns: &mut RangeFrom<u32>,
     least: Duration,
 ) -> anyhow::Result<(State, Vec<Duration>)> {
     let since = Instant::now();
     let mut times = Vec::new();
-    for turn in 0.. {
-        if turn >= CHANGES && since.elapsed() >= least {
-            break;
-        }
+    for turn in turns {
         let service = fleet.service(turn.wrapping_mul(7) % fleet.services);
-        let seen = object(&change(&service, turn), &service.cluster)?;
+        // When it is its turn again, it is another change.
+        let nth = turn + turn / fleet.services;
+        let seen = object(&change(&service, nth), &service.cluster)?;
         let (time, (next, _)) = timed(|| {
             let (next, delta) = state.clone().step([Change::Upsert(seen)]);
             (next, delta.outputs().count())
         });
         times.push(time);
         state = next;
+        if times.len() >= CHANGES && since.elapsed() >= least {
+            break;
+        }
     }
     Ok((state, times))
 }
