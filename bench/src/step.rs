@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use ferromesh_bench::edit;
 use ferromesh_bench::world::{self, object, stepped};
-use ferromesh_core::{Change, State};
+use ferromesh_core::{Change, Object, State};
 use ferromesh_testkit::fleet::{Fleet, Service};
 use serde_json::Value;
 
@@ -17,7 +17,7 @@ const CHANGES: usize = 2_000;
 const BROAD: u32 = 20;
 /// How many objects the server takes in at once, about, when it lists them (`ferromesh-mirror`).
 const BATCH: usize = 1_000;
-/// How long small changes go on before memory is measured: the allocator gives back what is free for a second.
+/// How long small changes go on before memory is measured: the allocator gives back what is free after a while.
 const REST: Duration = Duration::from_secs(3);
 
 /// From what has been discovered to all outputs, then edits of policies.
@@ -42,27 +42,30 @@ pub(crate) fn translation(fleet: &Fleet, figures: &mut Figures) -> anyhow::Resul
     let mut times = Vec::new();
     for turn in (0..).take(CHANGES) {
         let edited = object(&edit::policy(fleet, turn), "")?;
-        let (time, next) = timed(|| {
-            let (next, delta) = current.clone().step([Change::Upsert(edited)]);
-            (next, delta.outputs().count())
-        });
+        let (time, next) = changed(&current, edited);
         times.push(time);
-        current = next.0;
+        current = next;
     }
     figures.times("policy_edit", times);
 
     let mut times = Vec::new();
     for turn in 0..BROAD {
         let edited = object(&edit::broad_policy(turn), "")?;
-        let (time, next) = timed(|| {
-            let (next, delta) = current.clone().step([Change::Upsert(edited)]);
-            (next, delta.outputs().count())
-        });
+        let (time, next) = changed(&current, edited);
         times.push(time);
-        current = next.0;
+        current = next;
     }
     figures.times("broad_edit", times);
     Ok(())
+}
+
+/// How long one change takes to what is written because of it, and the state after it.
+fn changed(state: &State, object: Object) -> (Duration, State) {
+    let (time, (next, _)) = timed(|| {
+        let (next, delta) = state.clone().step([Change::Upsert(object)]);
+        (next, delta.outputs().count())
+    });
+    (time, next)
 }
 
 /// Everything that one cluster is given, as it goes over the wire.
@@ -127,10 +130,7 @@ fn moving(
         // When it is its turn again, it is another change.
         let nth = turn + turn / fleet.services;
         let seen = object(&change(&service, nth), &service.cluster)?;
-        let (time, (next, _)) = timed(|| {
-            let (next, delta) = state.clone().step([Change::Upsert(seen)]);
-            (next, delta.outputs().count())
-        });
+        let (time, next) = changed(&state, seen);
         times.push(time);
         state = next;
         if times.len() >= CHANGES && since.elapsed() >= least {

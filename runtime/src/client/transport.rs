@@ -1,7 +1,6 @@
 //! From a request to the network: the layers of [`kube`], and below them what may stop a write at the last moment.
 
 use std::{
-    fmt,
     pin::Pin,
     sync::Arc,
     task::{Context, Poll, ready},
@@ -89,12 +88,6 @@ impl Gate {
 
     fn is_open(&self) -> bool {
         self.0()
-    }
-}
-
-impl fmt::Debug for Gate {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("Gate").field(&self.is_open()).finish()
     }
 }
 

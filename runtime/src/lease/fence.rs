@@ -72,7 +72,7 @@ impl Fence {
                     return client.send(request).await.map_err(BoxError::from);
                 }
                 request.extensions_mut().insert(gate);
-                let mut claim = fence.claim.clone();
+                let mut claim = fence.claim();
                 let write = async move {
                     select! {
                         // Before anything is sent, and whenever an answer is waited for.
