@@ -5,6 +5,9 @@ use std::process::{Command, Stdio};
 use anyhow::{Context as _, ensure};
 use serde_json::Value;
 
+/// The runs that fill the table.
+const RUNS: [&str; 3] = ["translation", "discovery", "review"];
+
 /// A row: what it is, in which run it is measured, the name of the figure there, and its unit.
 struct Row {
     what: &'static str,
@@ -160,13 +163,12 @@ const fn row(
 /// Measures fleets of these sizes, and prints the table.
 #[expect(clippy::print_stdout, reason = "this is what the command says")]
 pub(crate) fn report(clusters: u32, seed: u64, sizes: &[u32]) -> anyhow::Result<()> {
-    let mut columns = Vec::new();
-    for size in sizes {
-        let runs =
-            ["translation", "discovery", "review"].map(|work| run(clusters, seed, *size, work));
-        let [translation, discovery, review] = runs;
-        columns.push([translation?, discovery?, review?]);
-    }
+    let column = |size: &u32| -> anyhow::Result<Vec<Value>> {
+        RUNS.iter()
+            .map(|work| run(clusters, seed, *size, work))
+            .collect()
+    };
+    let columns: Vec<_> = sizes.iter().map(column).collect::<Result<_, _>>()?;
     let heads: Vec<_> = sizes
         .iter()
         .map(|size| format!("{size} destinations"))
@@ -180,7 +182,7 @@ pub(crate) fn report(clusters: u32, seed: u64, sizes: &[u32]) -> anyhow::Result<
         unit,
     } in ROWS
     {
-        let at = ["translation", "discovery", "review"]
+        let at = RUNS
             .iter()
             .position(|known| known == work)
             .context("a run of that name")?;

@@ -13,9 +13,10 @@ mod transport;
 
 use std::{borrow::Cow, fmt, path::Path, time::Duration};
 
-use axum::http::{HeaderValue, header::USER_AGENT};
+use axum::http::{HeaderValue, header::USER_AGENT, uri::Scheme};
 use kube::{
     Client, Config,
+    client::RustlsTlsError,
     config::{InClusterError, KubeConfigOptions, Kubeconfig, KubeconfigError},
 };
 
@@ -154,6 +155,16 @@ pub enum Error {
     /// This process runs in a pod without a usable service account.
     #[error("reading the pod's service account; see automountServiceAccountToken")]
     InCluster(#[source] InClusterError),
+    /// Nobody can vouch for the API server: the kubeconfig names no certificate authority, and this machine, or
+    /// the image of the server, has none.
+    #[error(
+        "the certificate of {server} cannot be verified, for this machine has no list of certificate authorities: \
+         give the kubeconfig certificate-authority-data"
+    )]
+    NoAuthority {
+        /// The address of the API server.
+        server: String,
+    },
     /// The client itself cannot be made.
     #[error("making a client for {server}")]
     Build {
@@ -252,15 +263,27 @@ fn parse(bytes: &[u8]) -> Result<Kubeconfig, Error> {
 }
 
 fn build(mut config: Config, server: &str, options: &Options) -> Result<Client, Error> {
-    let failed = |source: kube::Error| Error::Build {
-        server: server.to_owned(),
-        source: Box::new(source),
-    };
     if let Ok(agent) = HeaderValue::from_str(&options.user_agent) {
         config.headers.push((USER_AGENT, agent));
     }
+    let verifies =
+        !config.accept_invalid_certs && config.cluster_url.scheme() != Some(&Scheme::HTTP);
+    if config.root_cert.is_none() && !verifies {
+        // Else those of this machine are read, and it may have none.
+        config.root_cert = Some(Vec::new());
+    }
     transport::client(&config, options).map_err(|error| match error {
         kube::Error::InferKubeconfig(error) => Error::Credentials(error),
-        error => failed(error),
+        kube::Error::RustlsTls(RustlsTlsError::AddRootCertificate(_))
+            if config.root_cert.is_none() =>
+        {
+            Error::NoAuthority {
+                server: server.to_owned(),
+            }
+        }
+        error => Error::Build {
+            server: server.to_owned(),
+            source: Box::new(error),
+        },
     })
 }

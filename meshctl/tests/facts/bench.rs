@@ -20,11 +20,26 @@ pub(crate) fn meshctl<A: AsRef<std::ffi::OsStr>>(arguments: &[A]) -> Ran {
     with_input(arguments, "")
 }
 
+/// Runs the binary on a machine that has no list of certificate authorities.
+pub(crate) fn without_authorities<A: AsRef<std::ffi::OsStr>>(arguments: &[A]) -> Ran {
+    let mut command = command(arguments);
+    command.env("SSL_CERT_FILE", "/dev/null");
+    run(command.env_remove("SSL_CERT_DIR"), "")
+}
+
 /// Runs the binary with a text on its stdin.
 pub(crate) fn with_input<A: AsRef<std::ffi::OsStr>>(arguments: &[A], input: &str) -> Ran {
-    let mut child = Command::new(env!("CARGO_BIN_EXE_meshctl"))
-        .args(arguments)
-        .env_remove("KUBECONFIG")
+    run(&mut command(arguments), input)
+}
+
+fn command<A: AsRef<std::ffi::OsStr>>(arguments: &[A]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_meshctl"));
+    command.args(arguments).env_remove("KUBECONFIG");
+    command
+}
+
+fn run(command: &mut Command, input: &str) -> Ran {
+    let mut child = command
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())

@@ -3,6 +3,7 @@
 use ferromesh_testkit::fakeapi::Fault;
 use serde_json::{Value, json};
 
+use crate::bench::{files, without_authorities};
 use crate::server::{Server, estate, ours};
 
 /// The cells of a table, by row. No cell holds two spaces in a row.
@@ -226,4 +227,32 @@ fn a_cluster_that_cannot_be_asked_ends_with_3() {
         .fail(Fault::Hang, |request| request.plural == "meshes");
     let ran = server.run(&["get", "mesh", "--request-timeout", "200ms"]);
     assert_eq!(ran.code, 3, "{ran:?}");
+}
+
+#[test]
+fn a_list_of_authorities_is_missed_only_where_a_certificate_is_to_be_verified_by_it() {
+    let get = |kubeconfig: &str| without_authorities(&["get", "tp", "--kubeconfig", kubeconfig]);
+    let plain = get(&estate("get-no-authorities").kubeconfig);
+    assert_eq!(plain.code, 0, "{plain:?}");
+
+    let https = |name: &str, cluster: Value| {
+        let text = json!({
+            "apiVersion": "v1", "kind": "Config", "current-context": "here",
+            "clusters": [{"name": "here", "cluster": cluster}],
+            "contexts": [{"name": "here", "context": {"cluster": "here", "user": ""}}],
+        });
+        let directory = files(name, [("kubeconfig", &*text.to_string())]);
+        get(directory.join("kubeconfig").to_str().unwrap())
+    };
+    let nobody = "https://127.0.0.1:1";
+    let verified = https("get-verified", json!({ "server": nobody }));
+    assert_eq!(verified.code, 2, "{verified:?}");
+    let remedy =
+        "no list of certificate authorities: give the kubeconfig certificate-authority-data";
+    assert!(verified.stderr.contains(remedy), "{verified:?}");
+    let unverified = https(
+        "get-unverified",
+        json!({"server": nobody, "insecure-skip-tls-verify": true}),
+    );
+    assert_eq!(unverified.code, 3, "{unverified:?}");
 }
