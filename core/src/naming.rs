@@ -46,7 +46,7 @@ pub fn sanitize(text: &str) -> String {
 
 /// The name of a discovery object: the source object's name, namespace and cluster, sanitised.
 pub fn discovered(name: &str, namespace: &str, cluster: &str) -> String {
-    sanitize(&format!("{name}-{namespace}-{cluster}"))
+    sanitize(&[name, namespace, cluster].join("-"))
 }
 
 /// The name of the subset that a set of labels stands for, empty for no labels.
@@ -65,17 +65,17 @@ pub fn subset(labels: &BTreeMap<String, String>) -> String {
 
 /// The name under which pods of its own cluster call a service.
 pub fn local_fqdn(service: &str, namespace: &str, domain: &str) -> String {
-    format!("{service}.{namespace}.svc.{domain}")
+    [service, namespace, "svc", domain].join(".")
 }
 
 /// The name under which other clusters call a service.
 pub fn federated_hostname(service: &str, namespace: &str, cluster: &str, suffix: &str) -> String {
-    format!("{service}.{namespace}.svc.{cluster}.{suffix}")
+    [service, namespace, "svc", cluster, suffix].join(".")
 }
 
 /// Name of a federated service's `DestinationRule` and `VirtualService` in a client cluster.
 pub fn federated_object(service: &str, namespace: &str, cluster: &str) -> String {
-    format!("{service}-{namespace}-{cluster}")
+    [service, namespace, cluster].join("-")
 }
 
 /// The virtual address of a federated service, in 240.0.0.0/4.

@@ -37,7 +37,7 @@ impl Door {
     /// Refuses the field at `path`.
     pub(super) fn refuse(
         &mut self,
-        path: impl Into<String>,
+        path: impl fmt::Display,
         code: Code,
         message: impl Into<String>,
     ) {
@@ -46,14 +46,14 @@ impl Door {
             return;
         }
         self.rejections.push(Rejection {
-            path: path.into(),
+            path: path.to_string(),
             code,
             message: message.into(),
         });
     }
 
     /// Refuses a field that is known and not built yet, where it `is_set`.
-    pub(super) fn not_supported(&mut self, path: impl Into<String>, is_set: bool) {
+    pub(super) fn not_supported(&mut self, path: impl fmt::Display, is_set: bool) {
         if is_set {
             self.refuse(
                 path,
@@ -64,7 +64,7 @@ impl Door {
     }
 
     /// Refuses a list that is longer than `limit`.
-    pub(super) fn limit(&mut self, path: impl Into<String>, len: usize, limit: usize) -> bool {
+    pub(super) fn limit(&mut self, path: impl fmt::Display, len: usize, limit: usize) -> bool {
         let fits = len <= limit;
         if !fits {
             self.refuse(
@@ -77,7 +77,7 @@ impl Door {
     }
 
     /// Refuses labels that no pod can have, as Istio would.
-    pub(super) fn labels(&mut self, path: impl Into<String>, labels: &BTreeMap<String, String>) {
+    pub(super) fn labels(&mut self, path: impl fmt::Display, labels: &BTreeMap<String, String>) {
         if let Some(label) = labels::impossible(labels) {
             self.refuse(
                 path,

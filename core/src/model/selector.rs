@@ -1,5 +1,6 @@
 //! Selectors: which destinations, workloads and identities a policy means.
 
+use std::fmt;
 use std::sync::Arc;
 
 use ferromesh_crds as crds;
@@ -135,7 +136,7 @@ impl Destinations {
                 .take(MAX_ENTRIES)
                 .enumerate()
                 .map(|(i, selector)| {
-                    DestinationSelector::parse(door, &format!("{path}[{i}]"), selector)
+                    DestinationSelector::parse(door, format_args!("{path}[{i}]"), selector)
                 })
                 .collect(),
         )
@@ -170,7 +171,11 @@ impl DestinationSelector {
                 .any(|listed| listed.key == service.reference)
     }
 
-    fn parse(door: &mut Door, path: &str, selector: &crds::selector::DestinationSelector) -> Self {
+    fn parse(
+        door: &mut Door,
+        path: fmt::Arguments<'_>,
+        selector: &crds::selector::DestinationSelector,
+    ) -> Self {
         let matcher = selector
             .kube_service_matcher
             .as_ref()
@@ -181,10 +186,10 @@ impl DestinationSelector {
             });
         let mut services = Vec::new();
         if let Some(refs) = &selector.kube_service_refs {
-            let path = format!("{path}.kubeServiceRefs.services");
-            door.limit(&path, refs.services.len(), MAX_ENTRIES);
+            let path = format_args!("{path}.kubeServiceRefs.services");
+            door.limit(path, refs.services.len(), MAX_ENTRIES);
             for (position, service) in refs.services.iter().take(MAX_ENTRIES).enumerate() {
-                let key = complete_reference(door, &format!("{path}[{position}]"), service);
+                let key = complete_reference(door, format_args!("{path}[{position}]"), service);
                 services.extend(key.map(|key| Reference { key, position }));
             }
         }
@@ -198,7 +203,7 @@ impl DestinationSelector {
 /// A reference with all three parts, or a refusal that lists what is missing.
 fn complete_reference(
     door: &mut Door,
-    path: &str,
+    path: fmt::Arguments<'_>,
     reference: &crds::reference::ClusterObjectRef,
 ) -> Option<Key> {
     let missing: Vec<_> = [
@@ -283,7 +288,7 @@ impl Workloads {
                     let Some(matcher) = &selector.kube_workload_matcher else {
                         return WorkloadMatcher::default();
                     };
-                    let path = format!("{path}[{i}].kubeWorkloadMatcher.labels");
+                    let path = format_args!("{path}[{i}].kubeWorkloadMatcher.labels");
                     door.labels(path, &matcher.labels);
                     WorkloadMatcher {
                         labels: Labels::from(&matcher.labels),

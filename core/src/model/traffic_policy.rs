@@ -4,6 +4,7 @@ mod expression;
 mod matcher;
 mod shift;
 
+use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -97,7 +98,7 @@ impl TrafficPolicy {
         );
         let matchers = matcher::parse(
             &mut door,
-            "spec.httpRequestMatchers",
+            format_args!("spec.httpRequestMatchers"),
             &spec.http_request_matchers,
         );
         let callers: usize = sources.0.iter().map(WorkloadMatcher::alternatives).sum();
@@ -133,55 +134,60 @@ impl TrafficPolicy {
 
 impl Actions {
     fn parse(door: &mut Door, path: &str, policy: &wire::Policy) -> Self {
-        let field = |name: &str| format!("{path}.{name}");
-        door.not_supported(field("corsPolicy"), policy.cors_policy.is_some());
-        door.not_supported(field("mirror"), policy.mirror.is_some());
         door.not_supported(
-            field("headerManipulation"),
+            format_args!("{path}.corsPolicy"),
+            policy.cors_policy.is_some(),
+        );
+        door.not_supported(format_args!("{path}.mirror"), policy.mirror.is_some());
+        door.not_supported(
+            format_args!("{path}.headerManipulation"),
             policy.header_manipulation.is_some(),
         );
         door.not_supported(
-            field("outlierDetection"),
+            format_args!("{path}.outlierDetection"),
             policy.outlier_detection.is_some(),
         );
         // An empty `mtls` sets nothing and is let through, as the compatible API does.
         door.not_supported(
-            field("mtls"),
+            format_args!("{path}.mtls"),
             policy
                 .mtls
                 .as_ref()
                 .is_some_and(|mtls| mtls.istio.is_some()),
         );
-        door.not_supported(field("csrf"), policy.csrf.is_some());
-        door.not_supported(field("rateLimit"), policy.rate_limit.is_some());
+        door.not_supported(format_args!("{path}.csrf"), policy.csrf.is_some());
+        door.not_supported(
+            format_args!("{path}.rateLimit"),
+            policy.rate_limit.is_some(),
+        );
         Self {
             timeout: policy
                 .request_timeout
                 .as_ref()
                 .filter(|text| !is_zero(text))
-                .and_then(|text| time(door, field("requestTimeout"), text)),
+                .and_then(|text| time(door, format_args!("{path}.requestTimeout"), text)),
             retries: policy
                 .retries
                 .as_ref()
-                .map(|retries| Retries::parse(door, &field("retries"), retries)),
+                .map(|retries| Retries::parse(door, format_args!("{path}.retries"), retries)),
             fault: policy
                 .fault_injection
                 .as_ref()
-                .and_then(|fault| Fault::parse(door, &field("faultInjection"), fault)),
+                .and_then(|fault| Fault::parse(door, format_args!("{path}.faultInjection"), fault)),
             shift: policy
                 .traffic_shift
                 .as_ref()
                 .filter(|shift| !shift.destinations.is_empty())
-                .map(|shift| shift::parse(door, &field("trafficShift"), shift)),
+                .map(|shift| shift::parse(door, format_args!("{path}.trafficShift"), shift)),
         }
     }
 }
 
 impl Retries {
-    fn parse(door: &mut Door, path: &str, retries: &wire::Retries) -> Self {
+    fn parse(door: &mut Door, path: fmt::Arguments<'_>, retries: &wire::Retries) -> Self {
         if retries.attempts < 0 {
             door.refuse(
-                format!("{path}.attempts"),
+                format_args!("{path}.attempts"),
                 Code::Invalid,
                 "is negative; use 0 to turn retries off, or a positive number",
             );
@@ -189,10 +195,10 @@ impl Retries {
         let per_try_timeout = retries
             .per_try_timeout
             .as_ref()
-            .and_then(|text| time(door, format!("{path}.perTryTimeout"), text));
+            .and_then(|text| time(door, format_args!("{path}.perTryTimeout"), text));
         if retries.attempts == 0 && per_try_timeout.is_some() {
             door.refuse(
-                format!("{path}.perTryTimeout"),
+                format_args!("{path}.perTryTimeout"),
                 Code::Invalid,
                 "needs attempts above 0: without attempts there is no try to bound (Istio refuses it)",
             );
@@ -205,12 +211,16 @@ impl Retries {
 }
 
 impl Fault {
-    fn parse(door: &mut Door, path: &str, fault: &wire::FaultInjection) -> Option<Self> {
+    fn parse(
+        door: &mut Door,
+        path: fmt::Arguments<'_>,
+        fault: &wire::FaultInjection,
+    ) -> Option<Self> {
         // Left out means every request, as documented; Istio itself takes absence as none.
         let percentage = fault.percentage.unwrap_or(100.0);
         if !(0.0..=100.0).contains(&percentage) {
             door.refuse(
-                format!("{path}.percentage"),
+                format_args!("{path}.percentage"),
                 Code::Invalid,
                 format!("{percentage} is not a percentage; use a number from 0 to 100"),
             );
@@ -233,13 +243,13 @@ impl Fault {
                 return None;
             }
             (Some(delay), None) => {
-                FaultKind::Delay(time(door, format!("{path}.fixedDelay"), delay)?)
+                FaultKind::Delay(time(door, format_args!("{path}.fixedDelay"), delay)?)
             }
             (None, Some(abort)) => {
                 // Envoy: an abort's HTTP status is at least 200 and below 600.
                 if !(200..600).contains(&abort.http_status) {
                     door.refuse(
-                        format!("{path}.abort.httpStatus"),
+                        format_args!("{path}.abort.httpStatus"),
                         Code::Invalid,
                         format!(
                             "{} is not a status that can be sent; use 200 to 599",
@@ -260,7 +270,7 @@ fn is_zero(timeout: &str) -> bool {
 }
 
 /// Reads a duration field. Istio takes none below a millisecond, nor a finer one.
-fn time(door: &mut Door, path: String, text: &str) -> Option<Duration> {
+fn time(door: &mut Door, path: fmt::Arguments<'_>, text: &str) -> Option<Duration> {
     match duration::parse(text) {
         Ok(duration)
             if !duration.is_zero() && duration.subsec_nanos().is_multiple_of(1_000_000) =>

@@ -4,6 +4,7 @@
 //! long to read. So the expressions of a policy have room together, and each is looked at once.
 
 use std::collections::BTreeMap;
+use std::fmt;
 
 use regex::RegexBuilder;
 
@@ -39,7 +40,7 @@ impl<'a> Expressions<'a> {
     }
 
     /// Envoy refuses a route whose expression it cannot compile, and the whole configuration with it.
-    pub(super) fn check(&mut self, door: &mut Door, path: &str, pattern: &'a str) {
+    pub(super) fn check(&mut self, door: &mut Door, path: fmt::Arguments<'_>, pattern: &'a str) {
         if pattern.is_empty() {
             let message = "is an empty regular expression, which Istio refuses; write `.*` for any";
             door.refuse(path, Code::Invalid, message);
@@ -93,7 +94,7 @@ mod tests {
         let mut door = Door::default();
         let mut expressions = Expressions::new();
         for (at, pattern) in patterns.into_iter().enumerate() {
-            expressions.check(&mut door, &at.to_string(), pattern);
+            expressions.check(&mut door, format_args!("{at}"), pattern);
         }
         let rejections = door.close().into_iter();
         rejections.map(|it| (it.path, it.code)).collect()

@@ -1,6 +1,7 @@
 //! Request matchers: from the policy's words into Istio's.
 
 use std::collections::BTreeMap;
+use std::fmt;
 
 use ferromesh_crds::{string_match as words, traffic_policy as wire};
 use ferromesh_istio::StringMatch;
@@ -12,14 +13,18 @@ use crate::model::reject::{Code, Door};
 const MAX_MATCHERS: usize = 256;
 const MAX_CONDITIONS: usize = 64;
 
-pub(super) fn parse(door: &mut Door, path: &str, matchers: &[wire::HttpMatcher]) -> Vec<HttpMatch> {
+pub(super) fn parse(
+    door: &mut Door,
+    path: fmt::Arguments<'_>,
+    matchers: &[wire::HttpMatcher],
+) -> Vec<HttpMatch> {
     door.limit(path, matchers.len(), MAX_MATCHERS);
     let mut expressions = Expressions::new();
     matchers
         .iter()
         .take(MAX_MATCHERS)
         .enumerate()
-        .map(|(i, matcher)| one(door, &mut expressions, &format!("{path}[{i}]"), matcher))
+        .map(|(i, matcher)| one(door, &mut expressions, format_args!("{path}[{i}]"), matcher))
         .collect()
 }
 
@@ -32,17 +37,17 @@ pub(super) fn bytes(matchers: &[HttpMatch]) -> usize {
 fn one<'a>(
     door: &mut Door,
     expressions: &mut Expressions<'a>,
-    path: &str,
+    path: fmt::Arguments<'_>,
     matcher: &'a wire::HttpMatcher,
 ) -> HttpMatch {
     let (uri, ignore_uri_case) = match &matcher.uri {
-        Some(uri) => string_match(door, expressions, &format!("{path}.uri"), uri),
+        Some(uri) => string_match(door, expressions, format_args!("{path}.uri"), uri),
         None => (None, false),
     };
     let (headers, without_headers) = headers(
         door,
         expressions,
-        &format!("{path}.headers"),
+        format_args!("{path}.headers"),
         &matcher.headers,
     );
     if !matcher
@@ -51,7 +56,7 @@ fn one<'a>(
         .all(|byte| byte.is_ascii_alphabetic())
     {
         door.refuse(
-            format!("{path}.method"),
+            format_args!("{path}.method"),
             Code::Invalid,
             "write an HTTP method, for example GET; for several, write a matcher each",
         );
@@ -65,7 +70,7 @@ fn one<'a>(
         query_params: query(
             door,
             expressions,
-            &format!("{path}.queryParameters"),
+            format_args!("{path}.queryParameters"),
             &matcher.query_parameters,
         ),
         ..HttpMatch::default()
@@ -77,7 +82,7 @@ fn one<'a>(
 fn string_match<'a>(
     door: &mut Door,
     expressions: &mut Expressions<'a>,
-    path: &str,
+    path: fmt::Arguments<'_>,
     text: &'a words::StringMatch,
 ) -> (Option<StringMatch>, bool) {
     let members = [&text.exact, &text.prefix, &text.regex, &text.suffix];
@@ -120,22 +125,26 @@ type Headers = BTreeMap<String, HeaderMatch>;
 fn headers<'a>(
     door: &mut Door,
     expressions: &mut Expressions<'a>,
-    path: &str,
+    path: fmt::Arguments<'_>,
     headers: &'a [wire::HeaderMatcher],
 ) -> (Headers, Headers) {
     door.limit(path, headers.len(), MAX_CONDITIONS);
     let mut with = Headers::new();
     let mut without = Headers::new();
     for (i, header) in headers.iter().take(MAX_CONDITIONS).enumerate() {
-        let path = format!("{path}[{i}]");
+        let path = format_args!("{path}[{i}]");
         if header.name.is_empty() {
-            door.refuse(format!("{path}.name"), Code::Required, "name the header");
+            door.refuse(
+                format_args!("{path}.name"),
+                Code::Required,
+                "name the header",
+            );
             continue;
         }
         if !is_header_name(&header.name) {
             let name = &header.name;
             door.refuse(
-                format!("{path}.name"),
+                format_args!("{path}.name"),
                 Code::Invalid,
                 format!("`{name}` is not a header name; use letters, digits and `-` (Istio refuses the route)"),
             );
@@ -143,7 +152,7 @@ fn headers<'a>(
         let value = if header.value.is_empty() {
             HeaderMatch::Present {}
         } else if header.regex {
-            expressions.check(door, &format!("{path}.value"), &header.value);
+            expressions.check(door, format_args!("{path}.value"), &header.value);
             HeaderMatch::Value(StringMatch::Regex(header.value.clone()))
         } else {
             HeaderMatch::Value(StringMatch::Exact(header.value.clone()))
@@ -162,23 +171,23 @@ fn headers<'a>(
 fn query<'a>(
     door: &mut Door,
     expressions: &mut Expressions<'a>,
-    path: &str,
+    path: fmt::Arguments<'_>,
     parameters: &'a [wire::QueryParameterMatcher],
 ) -> BTreeMap<String, StringMatch> {
     door.limit(path, parameters.len(), MAX_CONDITIONS);
     let mut query = BTreeMap::new();
     for (i, parameter) in parameters.iter().take(MAX_CONDITIONS).enumerate() {
-        let path = format!("{path}[{i}]");
+        let path = format_args!("{path}[{i}]");
         if parameter.name.is_empty() {
             door.refuse(
-                format!("{path}.name"),
+                format_args!("{path}.name"),
                 Code::Required,
                 "name the query parameter",
             );
             continue;
         }
         let value = if parameter.regex {
-            expressions.check(door, &format!("{path}.value"), &parameter.value);
+            expressions.check(door, format_args!("{path}.value"), &parameter.value);
             StringMatch::Regex(parameter.value.clone())
         } else {
             StringMatch::Exact(parameter.value.clone())

@@ -1,5 +1,6 @@
 //! Traffic shifts: where requests go instead, and in which proportion.
 
+use std::fmt;
 use std::sync::Arc;
 
 use ferromesh_crds::traffic_policy as wire;
@@ -34,12 +35,16 @@ pub struct Target {
     pub subset_name: Arc<str>,
 }
 
-pub(super) fn parse(door: &mut Door, path: &str, shift: &wire::TrafficShift) -> Arc<[ShiftTarget]> {
-    let path = format!("{path}.destinations");
-    door.limit(&path, shift.destinations.len(), MAX_TARGETS);
+pub(super) fn parse(
+    door: &mut Door,
+    path: fmt::Arguments<'_>,
+    shift: &wire::TrafficShift,
+) -> Arc<[ShiftTarget]> {
+    let path = format_args!("{path}.destinations");
+    door.limit(path, shift.destinations.len(), MAX_TARGETS);
     if shift.destinations.len() > 1 && shift.destinations.iter().all(|target| target.weight == 0) {
         door.refuse(
-            &path,
+            path,
             Code::Invalid,
             "give at least one of several destinations a weight above 0 (Istio refuses the route)",
         );
@@ -49,17 +54,21 @@ pub(super) fn parse(door: &mut Door, path: &str, shift: &wire::TrafficShift) -> 
         .iter()
         .take(MAX_TARGETS)
         .enumerate()
-        .filter_map(|(i, target)| one(door, &format!("{path}[{i}]"), target))
+        .filter_map(|(i, target)| one(door, format_args!("{path}[{i}]"), target))
         .collect()
 }
 
-fn one(door: &mut Door, path: &str, target: &wire::WeightedDestination) -> Option<ShiftTarget> {
+fn one(
+    door: &mut Door,
+    path: fmt::Arguments<'_>,
+    target: &wire::WeightedDestination,
+) -> Option<ShiftTarget> {
     let weight = u32::try_from(target.weight)
         .ok()
         .filter(|weight| *weight <= MAX_WEIGHT);
     if weight.is_none() {
         door.refuse(
-            format!("{path}.weight"),
+            format_args!("{path}.weight"),
             Code::Invalid,
             format!(
                 "{} is not a weight; use a number from 0 to {MAX_WEIGHT}",
@@ -68,18 +77,18 @@ fn one(door: &mut Door, path: &str, target: &wire::WeightedDestination) -> Optio
         );
     }
     door.not_supported(
-        format!("{path}.virtualDestination"),
+        format_args!("{path}.virtualDestination"),
         target.virtual_destination.is_some(),
     );
     door.not_supported(
-        format!("{path}.staticDestination"),
+        format_args!("{path}.staticDestination"),
         target.static_destination.is_some(),
     );
     door.not_supported(
-        format!("{path}.clusterHeader"),
+        format_args!("{path}.clusterHeader"),
         target.cluster_header.is_some(),
     );
-    door.not_supported(format!("{path}.options"), target.options.is_some());
+    door.not_supported(format_args!("{path}.options"), target.options.is_some());
     let members = [
         target.kube_service.is_some(),
         target.virtual_destination.is_some(),
@@ -103,7 +112,7 @@ fn one(door: &mut Door, path: &str, target: &wire::WeightedDestination) -> Optio
     let reference = Key::new(&service.name, &service.namespace, &service.cluster_name);
     if service.name.is_empty() || service.namespace.is_empty() || service.cluster_name.is_empty() {
         door.refuse(
-            format!("{path}.kubeService"),
+            format_args!("{path}.kubeService"),
             Code::Required,
             "name, namespace and clusterName must all be specified",
         );
@@ -114,7 +123,7 @@ fn one(door: &mut Door, path: &str, target: &wire::WeightedDestination) -> Optio
         Ok(port) if port <= 65_535 => Some(port),
         Ok(_) | Err(_) => {
             door.refuse(
-                format!("{path}.kubeService.port"),
+                format_args!("{path}.kubeService.port"),
                 Code::Invalid,
                 format!(
                     "{} is not a port; use a number from 1 to 65535",
@@ -124,7 +133,7 @@ fn one(door: &mut Door, path: &str, target: &wire::WeightedDestination) -> Optio
             None
         }
     };
-    door.labels(format!("{path}.kubeService.subset"), &service.subset);
+    door.labels(format_args!("{path}.kubeService.subset"), &service.subset);
     Some(ShiftTarget {
         weight: weight.unwrap_or_default(),
         target: Target {
