@@ -121,7 +121,7 @@ fn operation(door: &mut Door, spec: &crds::AccessPolicySpec) -> Operation {
         for (i, value) in values.iter().enumerate() {
             if value.is_empty() {
                 door.refuse(
-                    format!("{field}[{i}]"),
+                    format_args!("{field}[{i}]"),
                     Code::Invalid,
                     "is empty; remove the entry, or write `*` for any",
                 );
@@ -136,7 +136,7 @@ fn operation(door: &mut Door, spec: &crds::AccessPolicySpec) -> Operation {
     for (i, port) in spec.allowed_ports.iter().enumerate() {
         if !(1..=65_535).contains(port) {
             door.refuse(
-                format!("spec.allowedPorts[{i}]"),
+                format_args!("spec.allowedPorts[{i}]"),
                 Code::Invalid,
                 format!("{port} is not a port; use a number from 1 to 65535"),
             );

@@ -123,13 +123,13 @@ impl Destinations {
     /// Reads a list of selectors whose empty form means all.
     pub(super) fn parse(
         door: &mut Door,
-        path: &str,
+        path: impl fmt::Display,
         selectors: &[crds::selector::DestinationSelector],
     ) -> Self {
         if selectors.is_empty() {
             return Self::All;
         }
-        door.limit(path, selectors.len(), MAX_ENTRIES);
+        door.limit(&path, selectors.len(), MAX_ENTRIES);
         Self::Selected(
             selectors
                 .iter()

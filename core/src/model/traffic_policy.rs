@@ -98,7 +98,7 @@ impl TrafficPolicy {
         );
         let matchers = matcher::parse(
             &mut door,
-            format_args!("spec.httpRequestMatchers"),
+            "spec.httpRequestMatchers",
             &spec.http_request_matchers,
         );
         let callers: usize = sources.0.iter().map(WorkloadMatcher::alternatives).sum();

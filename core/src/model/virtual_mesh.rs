@@ -1,5 +1,6 @@
 //! Virtual meshes: which meshes share trust and services.
 
+use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -174,7 +175,7 @@ impl VirtualMesh {
 
 impl SharedTrust {
     fn parse(door: &mut Door, path: &str, mtls: &wire::MtlsConfig) -> Option<Self> {
-        door.not_supported(format!("{path}.limited"), mtls.limited.is_some());
+        door.not_supported(format_args!("{path}.limited"), mtls.limited.is_some());
         let Some(shared) = &mtls.shared else {
             if mtls.limited.is_none() {
                 door.refuse(
@@ -185,9 +186,9 @@ impl SharedTrust {
             }
             return None;
         };
-        let path = format!("{path}.shared");
+        let path = format_args!("{path}.shared");
         door.not_supported(
-            format!("{path}.intermediateCertificateAuthority"),
+            format_args!("{path}.intermediateCertificateAuthority"),
             shared.intermediate_certificate_authority.is_some(),
         );
         let Some(root) = &shared.root_certificate_authority else {
@@ -200,7 +201,7 @@ impl SharedTrust {
             }
             return None;
         };
-        let root_path = format!("{path}.rootCertificateAuthority");
+        let root_path = format_args!("{path}.rootCertificateAuthority");
         let root = match (&root.generated, &root.secret) {
             (Some(_), Some(_)) => {
                 door.refuse(
@@ -220,18 +221,22 @@ impl SharedTrust {
             }
             (Some(options), None) => Root::Generated(CertificateOptions::parse(
                 door,
-                &format!("{root_path}.generated"),
+                format_args!("{root_path}.generated"),
                 options,
             )),
             (None, Some(secret)) => {
-                Root::Secret(reference(door, &format!("{root_path}.secret"), secret)?)
+                Root::Secret(reference(door, format_args!("{root_path}.secret"), secret)?)
             }
         };
         let intermediate = shared
             .intermediate_cert_options
             .as_ref()
             .map(|options| {
-                CertificateOptions::parse(door, &format!("{path}.intermediateCertOptions"), options)
+                CertificateOptions::parse(
+                    door,
+                    format_args!("{path}.intermediateCertOptions"),
+                    options,
+                )
             })
             .unwrap_or_default();
         Some(Self {
@@ -243,7 +248,11 @@ impl SharedTrust {
 }
 
 impl CertificateOptions {
-    fn parse(door: &mut Door, path: &str, options: &crds::cert_options::CommonCertOptions) -> Self {
+    fn parse(
+        door: &mut Door,
+        path: fmt::Arguments<'_>,
+        options: &crds::cert_options::CommonCertOptions,
+    ) -> Self {
         let mut number = |field: &str, value: i64, range: std::ops::RangeInclusive<u32>| {
             if value == 0 {
                 return None;
@@ -253,7 +262,7 @@ impl CertificateOptions {
                 .filter(|value| range.contains(value));
             if read.is_none() {
                 door.refuse(
-                    format!("{path}.{field}"),
+                    format_args!("{path}.{field}"),
                     Code::Invalid,
                     format!(
                         "{value} is out of range; use {} to {}",
@@ -269,7 +278,7 @@ impl CertificateOptions {
         let ratio = options.secret_rotation_grace_period_ratio;
         if !(0.0..=1.0).contains(&ratio) {
             door.refuse(
-                format!("{path}.secretRotationGracePeriodRatio"),
+                format_args!("{path}.secretRotationGracePeriodRatio"),
                 Code::Invalid,
                 format!("{ratio} is not a share of a life; use a number above 0 and up to 1"),
             );
@@ -286,25 +295,25 @@ impl CertificateOptions {
 impl Federation {
     fn parse(door: &mut Door, path: &str, federation: &wire::Federation) -> Self {
         door.limit(
-            format!("{path}.selectors"),
+            format_args!("{path}.selectors"),
             federation.selectors.len(),
             MAX_SELECTORS,
         );
-        door.not_supported(format!("{path}.flatNetwork"), federation.flat_network);
+        door.not_supported(format_args!("{path}.flatNetwork"), federation.flat_network);
         let mut selectors: Vec<_> = federation
             .selectors
             .iter()
             .take(MAX_SELECTORS)
             .enumerate()
             .map(|(i, selector)| {
-                let path = format!("{path}.selectors[{i}]");
+                let path = format_args!("{path}.selectors[{i}]");
                 FederationSelector {
                     destinations: Destinations::parse(
                         door,
-                        &format!("{path}.destinationSelectors"),
+                        format_args!("{path}.destinationSelectors"),
                         &selector.destination_selectors,
                     ),
-                    meshes: references(door, &format!("{path}.meshes"), &selector.meshes),
+                    meshes: references(door, format_args!("{path}.meshes"), &selector.meshes),
                 }
             })
             .collect();
@@ -318,14 +327,14 @@ impl Federation {
         let suffix = federation.hostname_suffix.as_str();
         if !suffix.is_empty() && !is_dns_name(suffix) {
             door.refuse(
-                format!("{path}.hostnameSuffix"),
+                format_args!("{path}.hostnameSuffix"),
                 Code::Invalid,
                 format!("`{suffix}` is not a DNS name; use lower-case labels of letters, digits and hyphens, separated by dots"),
             );
         }
         let gateways = &federation.east_west_ingress_gateway_selectors;
-        let gateway_path = format!("{path}.eastWestIngressGatewaySelectors");
-        door.limit(&gateway_path, gateways.len(), MAX_SELECTORS);
+        let gateway_path = format_args!("{path}.eastWestIngressGatewaySelectors");
+        door.limit(gateway_path, gateways.len(), MAX_SELECTORS);
         Self {
             selectors: selectors.into(),
             hostname_suffix: if suffix.is_empty() {
@@ -334,7 +343,7 @@ impl Federation {
                 suffix.into()
             },
             keepalive: federation.tcp_keepalive.as_ref().map(|keepalive| {
-                Keepalive::parse(door, &format!("{path}.tcpKeepalive"), keepalive)
+                Keepalive::parse(door, format_args!("{path}.tcpKeepalive"), keepalive)
             }),
             gateways: gateways
                 .iter()
@@ -343,7 +352,7 @@ impl Federation {
                 .map(|(i, selector)| GatewaySelector {
                     destinations: Destinations::parse(
                         door,
-                        &format!("{gateway_path}[{i}].destinationSelectors"),
+                        format_args!("{gateway_path}[{i}].destinationSelectors"),
                         &selector.destination_selectors,
                     ),
                     port_name: if selector.port_name.is_empty() {
@@ -358,11 +367,15 @@ impl Federation {
 }
 
 impl Keepalive {
-    fn parse(door: &mut Door, path: &str, keepalive: &crds::tcp_keepalive::TcpKeepalive) -> Self {
+    fn parse(
+        door: &mut Door,
+        path: fmt::Arguments<'_>,
+        keepalive: &crds::tcp_keepalive::TcpKeepalive,
+    ) -> Self {
         let probes = u32::try_from(keepalive.probes);
         if probes.is_err() {
             door.refuse(
-                format!("{path}.probes"),
+                format_args!("{path}.probes"),
                 Code::Invalid,
                 format!(
                     "{} is not a count of probes; use 0 to {}",
@@ -374,7 +387,9 @@ impl Keepalive {
         let mut time = |field: &str, text: &Option<String>| {
             let text = text.as_ref()?;
             duration::parse(text)
-                .map_err(|message| door.refuse(format!("{path}.{field}"), Code::Invalid, message))
+                .map_err(|message| {
+                    door.refuse(format_args!("{path}.{field}"), Code::Invalid, message);
+                })
                 .ok()
         };
         Self {
@@ -388,22 +403,26 @@ impl Keepalive {
 /// Reads references to objects of the management cluster; incomplete ones are refused.
 fn references(
     door: &mut Door,
-    path: &str,
+    path: impl fmt::Display,
     references: &[crds::reference::ObjectRef],
 ) -> Box<[Reference]> {
-    door.limit(path, references.len(), MAX_MESHES);
+    door.limit(&path, references.len(), MAX_MESHES);
     references
         .iter()
         .take(MAX_MESHES)
         .enumerate()
         .filter_map(|(position, object)| {
-            let key = reference(door, &format!("{path}[{position}]"), object)?;
+            let key = reference(door, format_args!("{path}[{position}]"), object)?;
             Some(Reference { key, position })
         })
         .collect()
 }
 
-fn reference(door: &mut Door, path: &str, object: &crds::reference::ObjectRef) -> Option<Key> {
+fn reference(
+    door: &mut Door,
+    path: fmt::Arguments<'_>,
+    object: &crds::reference::ObjectRef,
+) -> Option<Key> {
     let missing: Vec<_> = [("name", &object.name), ("namespace", &object.namespace)]
         .into_iter()
         .filter_map(|(field, value)| value.is_empty().then_some(field))

@@ -13,11 +13,7 @@ use crate::model::reject::{Code, Door};
 const MAX_MATCHERS: usize = 256;
 const MAX_CONDITIONS: usize = 64;
 
-pub(super) fn parse(
-    door: &mut Door,
-    path: fmt::Arguments<'_>,
-    matchers: &[wire::HttpMatcher],
-) -> Vec<HttpMatch> {
+pub(super) fn parse(door: &mut Door, path: &str, matchers: &[wire::HttpMatcher]) -> Vec<HttpMatch> {
     door.limit(path, matchers.len(), MAX_MATCHERS);
     let mut expressions = Expressions::new();
     matchers
