@@ -18,8 +18,9 @@ use tower::ServiceExt as _;
 
 use crate::figures::Figures;
 
-/// How many reviews are under way at once, and how many there are.
+/// How many reviews are under way at once.
 const IN_FLIGHT: usize = 64;
+/// How many of them there are.
 const MANY: u32 = 12_800;
 /// How many reviews of a policy that selects everything.
 const BROAD: u32 = 50;

@@ -13,7 +13,7 @@ mod transport;
 
 use std::{borrow::Cow, fmt, path::Path, time::Duration};
 
-use axum::http::{HeaderValue, header::USER_AGENT, uri::Scheme};
+use axum::http::{HeaderValue, header::USER_AGENT};
 use kube::{
     Client, Config,
     client::RustlsTlsError,
@@ -208,7 +208,7 @@ pub async fn local(
         .await
         .map_err(Error::Local)?;
     Ok(Connection {
-        client: build(config, &server, options)?,
+        client: build(config, &server, &warnings, options)?,
         server,
         fingerprint,
         warnings,
@@ -219,7 +219,7 @@ fn in_cluster(options: &Options) -> Result<Connection, Error> {
     let config = Config::incluster().map_err(Error::InCluster)?;
     let server = config.cluster_url.to_string();
     Ok(Connection {
-        client: build(config, &server, options)?,
+        client: build(config, &server, &[], options)?,
         fingerprint: Fingerprint::of([server.as_bytes()]),
         server,
         warnings: Vec::new(),
@@ -240,7 +240,7 @@ pub fn from_bytes(kubeconfig: &[u8], options: &Options) -> Result<Connection, Er
     kubeconfig::forget_paths(&mut kubeconfig);
     let config = Config::try_from(kubeconfig).map_err(Error::Credentials)?;
     Ok(Connection {
-        client: build(config, &server, options)?,
+        client: build(config, &server, &warnings, options)?,
         server,
         fingerprint,
         warnings,
@@ -262,13 +262,19 @@ fn parse(bytes: &[u8]) -> Result<Kubeconfig, Error> {
     })
 }
 
-fn build(mut config: Config, server: &str, options: &Options) -> Result<Client, Error> {
+fn build(
+    mut config: Config,
+    server: &str,
+    warnings: &[ClientWarning],
+    options: &Options,
+) -> Result<Client, Error> {
     if let Ok(agent) = HeaderValue::from_str(&options.user_agent) {
         config.headers.push((USER_AGENT, agent));
     }
-    let verifies =
-        !config.accept_invalid_certs && config.cluster_url.scheme() != Some(&Scheme::HTTP);
-    if config.root_cert.is_none() && !verifies {
+    let verifies_nothing = warnings.iter().any(|warning| match warning {
+        ClientWarning::UnverifiedServer { .. } | ClientWarning::Plaintext { .. } => true,
+    });
+    if config.root_cert.is_none() && verifies_nothing {
         // Else those of this machine are read, and it may have none.
         config.root_cert = Some(Vec::new());
     }

@@ -3,8 +3,8 @@
 use ferromesh_testkit::fakeapi::Fault;
 use serde_json::{Value, json};
 
-use crate::bench::{files, without_authorities};
-use crate::server::{Server, estate, ours};
+use crate::bench::without_authorities;
+use crate::server::{Server, estate, kubeconfig, ours};
 
 /// The cells of a table, by row. No cell holds two spaces in a row.
 fn cells(table: &str) -> Vec<Vec<&str>> {
@@ -235,15 +235,7 @@ fn a_list_of_authorities_is_missed_only_where_a_certificate_is_to_be_verified_by
     let plain = get(&estate("get-no-authorities").kubeconfig);
     assert_eq!(plain.code, 0, "{plain:?}");
 
-    let https = |name: &str, cluster: Value| {
-        let text = json!({
-            "apiVersion": "v1", "kind": "Config", "current-context": "here",
-            "clusters": [{"name": "here", "cluster": cluster}],
-            "contexts": [{"name": "here", "context": {"cluster": "here", "user": ""}}],
-        });
-        let directory = files(name, [("kubeconfig", &*text.to_string())]);
-        get(directory.join("kubeconfig").to_str().unwrap())
-    };
+    let https = |name: &str, cluster: Value| get(&kubeconfig(name, &cluster));
     let nobody = "https://127.0.0.1:1";
     let verified = https("get-verified", json!({ "server": nobody }));
     assert_eq!(verified.code, 2, "{verified:?}");

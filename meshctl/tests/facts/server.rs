@@ -53,6 +53,19 @@ pub(crate) fn namespace() -> Kind {
     Kind::new("", "Namespace", "namespaces")
 }
 
+/// A file that leads to this cluster, in a directory of a test's own.
+pub(crate) fn kubeconfig(name: &str, cluster: &Value) -> String {
+    let text = json!({
+        "apiVersion": "v1", "kind": "Config", "current-context": "here",
+        "clusters": [{"name": "here", "cluster": cluster}],
+        "contexts": [{"name": "here", "context": {"cluster": "here", "user": "me"}}],
+        "users": [{"name": "me", "user": {"token": "secret-of-a-person"}}],
+    });
+    let file = directory(name).join("kubeconfig");
+    fs::write(&file, text.to_string()).unwrap();
+    file.display().to_string()
+}
+
 impl Server {
     /// A cluster that serves our kinds, and of Kubernetes' own what `meshctl` asks for.
     pub(crate) fn new(name: &str) -> Self {
@@ -93,17 +106,10 @@ impl Server {
         api.fail(Fault::Answer(VERSION), |request| {
             request.uri.starts_with("/version")
         });
-        let kubeconfig = directory(name).join("kubeconfig");
-        let text = json!({
-            "apiVersion": "v1", "kind": "Config", "current-context": "here",
-            "clusters": [{"name": "here", "cluster": {"server": format!("http://{address}")}}],
-            "contexts": [{"name": "here", "context": {"cluster": "here", "user": "me"}}],
-            "users": [{"name": "me", "user": {"token": "secret-of-a-person"}}],
-        });
-        fs::write(&kubeconfig, text.to_string()).unwrap();
+        let cluster = json!({"server": format!("http://{address}")});
         Self {
             api,
-            kubeconfig: kubeconfig.display().to_string(),
+            kubeconfig: kubeconfig(name, &cluster),
             _runtime: runtime,
         }
     }
